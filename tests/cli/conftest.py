@@ -1,4 +1,4 @@
-"""What the tests of the command line share."""
+"""Fixtures of the tests of the command line."""
 
 import random
 
@@ -19,8 +19,8 @@ def striped(graphlane, volume, tmp_path, fuse):
 
 @pytest.fixture
 def refused(graphlane, tmp_path):
-    """refused("import", …, naming="x"): fails with one line that names the culprit,
-    and leaves everything below tmp_path as it was."""
+    """refused("import", …, naming="x"): fails with one line that names the culprit, and changes
+    nothing below tmp_path."""
 
     def check(*words, naming, status=1, **kwargs) -> str:
         before = snapshot(tmp_path)

@@ -1,3 +1,3 @@
-"""The size of the striped file `data` that the fixture `striped` imports: odd, and several stripes."""
+"""The size of the striped file `data` of the fixture `striped`: odd, and several stripes long."""
 
 STRIPED_BYTES = 3_000_017

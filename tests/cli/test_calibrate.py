@@ -1,5 +1,5 @@
-"""graphlane calibrate. What fio says is made up here, so that what follows from it can be
-checked; one test asks fio itself."""
+"""graphlane calibrate. A fake fio gives known results, so that the outcome can be checked. One
+test runs fio itself."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from harness import Job, run, snapshot
 
 SIZE = "64M"
 
-# A fio that says how fast a device of some kind would be.
+# A fake fio that reports the speed of a device of some kind.
 FIO = """\
 #!{python} -S
 import json, os, sys, time
@@ -43,16 +43,16 @@ SSD = """
 speed = min(500e6, 150e6 * depth)
 ios = min(90_000, 6_000 * depth)
 """
-# Somebody else used it in the first round.
+# Another program used the device in the first round.
 SSD_BUSY = SSD + """
 if call <= 12: speed, ios = speed / (call % 5 + 1), ios / (call % 3 + 1)
 """
-# Large reads lose where small ones would gain.
+# Large reads get slower where small ones get faster.
 NETWORK = """
 speed = 300e6 if depth <= 4 else 200e6
 ios = 1_000 * depth
 """
-# Only several streams fill it.
+# Only several streams saturate it.
 STRIPED = """
 speed = 100e6 * min(depth, 8) * min(streams, 4)
 ios = 1_000
@@ -63,7 +63,7 @@ MODELS = {"disk": (DISK, 1, 1), "ssd": (SSD, 16, 1), "busy ssd": (SSD_BUSY, 16, 
 
 @pytest.fixture
 def fio(tmp_path, tmp_path_factory, monkeypatch):
-    """fio(MODEL): from now on `fio` is that one; returns the file of what it was asked."""
+    """fio(MODEL): makes `fio` that model from now on. Returns the log of the requests to it."""
     probe = tmp_path / "probe"
     probe.touch()
     try:
@@ -91,7 +91,7 @@ def device_json(device):
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_what_is_kept_follows_from_what_fio_says(graphlane, volume, fio, kind):
+def test_the_calibration_follows_fios_results(graphlane, volume, fio, kind):
     model, depth, streams = MODELS[kind]
     log = fio(model)
     made = volume()
@@ -119,7 +119,7 @@ def test_what_is_kept_follows_from_what_fio_says(graphlane, volume, fio, kind):
             "as many in flight, however many streams")
 
 
-def test_a_dry_run_tells_and_keeps_nothing(graphlane, volume, fio):
+def test_a_dry_run_prints_and_keeps_nothing(graphlane, volume, fio):
     fio(SSD)
     made = volume()
     before = snapshot(*made.devices)
@@ -133,7 +133,7 @@ def test_a_dry_run_tells_and_keeps_nothing(graphlane, volume, fio):
     assert large == {1: 150e6, 2: 300e6, 4: 500e6, 8: 500e6, 16: 500e6, 32: 500e6}
 
 
-def test_all_volumes_on_a_device_learn_of_it(graphlane, volume, fio, tmp_path):
+def test_a_calibration_reaches_all_volumes_on_a_device(graphlane, volume, fio, tmp_path):
     log = fio(SSD)
     made = volume()
     graphlane.create_on(tmp_path / "other", made.devices)
@@ -149,7 +149,7 @@ def test_all_volumes_on_a_device_learn_of_it(graphlane, volume, fio, tmp_path):
     graphlane("check", tmp_path / "other")
 
 
-def test_what_root_measures_of_a_users_device_stays_the_users(graphlane, root, volume, fio):
+def test_a_calibration_by_root_belongs_to_the_devices_owner(graphlane, root, volume, fio):
     fio(DISK)
     made = volume()
     path = device_json(made.devices[0])
@@ -173,13 +173,13 @@ def test_a_fio_that_fails(refused, volume, fio):
     assert "engine libaio not loadable" in line
 
 
-def test_a_fio_that_says_something_else(refused, volume, fio):
+def test_a_fio_with_unexpected_output(refused, volume, fio):
     fio("sys.exit(print('{\"jobs\": 7'))")
     made = volume()
     refused("-q", "calibrate", "--size", SIZE, made.devices[0], naming=made.devices[0])
 
 
-def test_what_is_no_device(refused, volume, tmp_path):
+def test_a_path_that_is_no_device_is_refused(refused, volume, tmp_path):
     made = volume()
     refused("calibrate", made.path, naming="is a volume")
     refused("calibrate", tmp_path, naming="holds no device")
@@ -188,7 +188,7 @@ def test_what_is_no_device(refused, volume, tmp_path):
     refused("calibrate", tmp_path / "file", naming=tmp_path / "file")
 
 
-def test_a_damaged_device_is_told_before_anything_is_measured(refused, volume, fio):
+def test_a_damaged_device_is_reported_before_any_measurement(refused, volume, fio):
     log = fio(SSD)
     made = volume()
     device_json(made.devices[1]).write_text("{}")
@@ -196,7 +196,7 @@ def test_a_damaged_device_is_told_before_anything_is_measured(refused, volume, f
     assert not log.exists()
 
 
-def test_a_damaged_calibration_is_told_and_made_anew(graphlane, refused, volume, fio):
+def test_a_damaged_calibration_is_reported_and_measured_again(graphlane, refused, volume, fio):
     fio(SSD)
     made = volume()
     path = device_json(made.devices[0])
@@ -255,8 +255,8 @@ def command_lines() -> list[bytes]:
 
 
 def test_fio_itself(graphlane, volume, fio):
-    """The first read of a kind goes to fio, and those like it get the same answer: all 28
-    would take ten seconds."""
+    """Only the first read of each kind runs fio; the others reuse its answer. All 28 would take
+    ten seconds."""
     real = shutil.which("fio")
     if real is None:
         pytest.skip("not applicable: fio is missing")

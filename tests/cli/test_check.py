@@ -1,4 +1,4 @@
-"""graphlane check, after all that can stop an import."""
+"""graphlane check, after each event that can stop an import."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ from harness import Job, run, snapshot
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """Large enough to be stopped in the middle."""
+    """Large enough to be interrupted in the middle."""
     path = tmp_path_factory.mktemp("source") / "large"
     block = random.Random(1).randbytes(1 << 20)
     with open(path, "wb") as file:
@@ -37,7 +37,7 @@ def test_a_good_volume_has_no_problems(graphlane, volume, large):
 
 
 def test_scrub_reads_the_devices(graphlane, volume, large):
-    """What is in memory says nothing of them."""
+    """Cached pages do not count as read from the devices."""
     made = volume()
     if run("stat", "-f", "-c", "%T", made.path).stdout.strip() == "tmpfs":
         pytest.skip("not applicable: files in memory have no device")
@@ -48,7 +48,7 @@ def test_scrub_reads_the_devices(graphlane, volume, large):
     assert read >= large.stat().st_size
 
 
-def test_a_problem_is_one_line_whatever_the_name(graphlane, volume, large):
+def test_a_problem_is_one_line_for_any_file_name(graphlane, volume, large):
     made = volume()
     graphlane("import", large, made.path / "\x1b[2J\nproblem: none")
     part = next(part for device in made.devices for part in device.glob("*/parts/*/" + 32 * "?"))
@@ -106,8 +106,8 @@ def test_problems_are_status_4_and_change_nothing(graphlane, volume, large):
     assert {path: info[0] for path, info in snapshot(*made.devices).items()} == before
 
 
-def test_a_repair_deletes_nothing_of_what_is_elsewhere(graphlane, volume, large, tmp_path):
-    """A folder that was moved out for a minute: when it returns, all is as it was."""
+def test_a_repair_keeps_the_parts_of_a_folder_moved_out(graphlane, volume, large, tmp_path):
+    """A folder that was moved out returns later: nothing of it is lost."""
     made = volume()
     (made.path / "folder").mkdir()
     graphlane("import", large, made.path / "folder/large")
@@ -121,8 +121,8 @@ def test_a_repair_deletes_nothing_of_what_is_elsewhere(graphlane, volume, large,
     assert not any((made.path / "lost+found").iterdir())
 
 
-def test_a_repair_of_a_copy_of_the_directory_deletes_nothing(graphlane, volume, large, tmp_path):
-    """A copy of yesterday: files made since have no stub there."""
+def test_a_repair_of_a_copied_directory_deletes_nothing(graphlane, volume, large, tmp_path):
+    """The copy is of yesterday: newer files have no stub in it."""
     made = volume()
     graphlane("import", large, made.path / "old")
     run("cp", "-a", made.path, tmp_path / "copy")
@@ -135,7 +135,7 @@ def test_a_repair_of_a_copy_of_the_directory_deletes_nothing(graphlane, volume, 
     assert (tmp_path / "back").read_bytes() == large.read_bytes()
 
 
-def test_a_repair_deletes_nothing_of_a_filesystem_that_is_not_mounted(root, graphlane, volume, large, tmp_path,
+def test_a_repair_keeps_the_parts_of_an_unmounted_filesystem(root, graphlane, volume, large, tmp_path,
                                                                      small_filesystem):
     made = volume()
     (made.path / "sub").mkdir()
@@ -156,7 +156,7 @@ def delete(graphlane, made, *words, **kwargs):
     return graphlane("check", "--delete-orphans", *words, made.path, check=False, **kwargs)
 
 
-def test_orphans_are_deleted_when_the_user_says_so(graphlane, volume, large):
+def test_orphans_are_deleted_on_request(graphlane, volume, large):
     made = volume()
     graphlane("import", large, made.path / "lost")
     graphlane("import", large, made.path / "kept")
@@ -199,7 +199,7 @@ def test_exit_statuses_are_those_of_fsck(graphlane, volume, large, tmp_path):
     assert run(fsck, "-a", made.path, check=False).returncode == 0
 
 
-def test_a_file_that_is_merely_open_is_no_problem(graphlane, volume, large):
+def test_an_open_file_is_no_problem(graphlane, volume, large):
     made = volume(stripe=["s-*"])
     graphlane("run", "--no-mount", "--", "cp", large, made.path / "s-large")
     result = graphlane("check", made.path)
@@ -211,7 +211,7 @@ def test_a_file_that_is_merely_open_is_no_problem(graphlane, volume, large):
     assert graphlane("check", made.path).stdout == f"{made.path}: 1 striped files (192M), 0 plain files, no problems\n"
 
 
-def test_no_users_tree_stops_root(root, graphlane, volume, large, open_tmp):
+def test_no_directory_tree_of_a_user_stops_a_check_by_root(root, graphlane, volume, large, open_tmp):
     made = volume()
     graphlane("import", large, made.path / "large")
     users = made.path / "users"
@@ -229,8 +229,8 @@ def test_no_users_tree_stops_root(root, graphlane, volume, large, open_tmp):
     assert not has_parts(made)
 
 
-def test_no_users_filesystem_stops_root(root, fuse, graphlane, volume, large):
-    """A FUSE filesystem, which root may not read: the kernel answers so before it asks the server."""
+def test_no_filesystem_of_a_user_stops_a_check_by_root(root, fuse, graphlane, volume, large):
+    """A FUSE filesystem that root may not read: the kernel refuses without asking its server."""
     made = volume()
     graphlane("import", large, made.path / "large")
     users = made.path / "users"
@@ -280,7 +280,7 @@ def test_a_killed_import_is_repaired(graphlane, volume, large):
 
 
 def test_an_import_killed_at_any_time_loses_nothing(graphlane, volume, large, tmp_path):
-    """The file that was there is whole until the new one is."""
+    """The old file is whole until the new one is."""
     made = volume()
     old = b"old" * 1_000_000
     (tmp_path / "old").write_bytes(old)
@@ -333,7 +333,7 @@ def test_another_volume_on_the_same_devices_is_left_alone(graphlane, volume, lar
     graphlane("check", tmp_path / "second")
 
 
-def test_parts_whose_stubs_something_mounted_may_hide_are_kept(root, graphlane, volume, large):
+def test_parts_with_possibly_hidden_stubs_are_kept(root, graphlane, volume, large):
     made = volume()
     (made.path / "sub").mkdir()
     graphlane("import", large, made.path / "sub/large")

@@ -1,4 +1,4 @@
-"""`graphlane completion` prints what shells complete, from the options that the commands declare."""
+"""`graphlane completion` prints shell completions from the options that the commands declare."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def complete(graphlane):
-    """complete("graphlane", "cr"): what bash offers for the last word."""
+    """complete("graphlane", "cr"): bash's offers for the last word."""
     script = graphlane("completion", "bash").stdout
 
     def offers(*words):

@@ -1,4 +1,4 @@
-"""graphlane convert: what it reads, by the format's own writers where there are any."""
+"""The inputs of graphlane convert, written by each format's own writer where there is one."""
 
 import bz2
 import gzip
@@ -20,7 +20,8 @@ ONE_BASED = "1 2\n2 3\n3 4\n4 1\n3 3\n"
 
 @pytest.fixture
 def edges_of(graphlane):
-    """edges_of(path, "-w", …): what convert reads, as (source, target) or (source, target, weight text)."""
+    """edges_of(path, "-w", …): the edges that convert reads, as (source, target) or (source,
+    target, weight text)."""
 
     def read(path, *words, stdin=None):
         said = subprocess.run([graphlane.program, "convert", "--to", "snap", *map(str, words), str(path), "-"],
@@ -51,22 +52,23 @@ CODECS = ["gzip", "bzip2", "xz", "lzma", "zstd", "lz4"]
 
 
 @pytest.mark.parametrize("how", CODECS)
-def test_every_compression_is_read_by_its_magic(edges_of, tmp_path, how):
+def test_compressions_are_detected_by_magic(edges_of, tmp_path, how):
     text = "".join(f"{source} {target}\n" for source, target in random_edges(1000, 50000, 1).tolist())
     (tmp_path / "list").write_bytes(packed(text.encode(), how))
     assert edges_of(tmp_path / "list") == pairs(random_edges(1000, 50000, 1))
 
 
 @pytest.mark.parametrize("how", ["gzip", "bzip2", "xz", "zstd", "lz4"])
-def test_all_members_count_and_zeros_behind_them_do_not(edges_of, tmp_path, how):
+def test_all_members_are_read_and_trailing_zeros_are_ignored(edges_of, tmp_path, how):
     (tmp_path / "list").write_bytes(packed(b"0 1\n1 ", how) + packed(b"2\n", how) + packed(b"3 4\n", how) + bytes(1000))
     assert edges_of(tmp_path / "list") == [(0, 1), (1, 2), (3, 4)]
 
 
-# A list of half the edges, with exit status 0: zlib's gzread() takes what it does not know for the end.
+# zlib's gzread() takes unknown bytes for the end: convert once read half the edges, with exit
+# status 0.
 @pytest.mark.parametrize("how", ["gzip", "bzip2", "xz", "zstd", "lz4"])
 @pytest.mark.parametrize("behind", [b"5 6\n", b"\0\0\0" + b"5 6\n", b"\x1f", "damaged magic"])
-def test_what_stands_behind_a_member_is_not_the_end(refused, tmp_path, how, behind):
+def test_garbage_after_a_member_is_an_error(refused, tmp_path, how, behind):
     first, second = packed(TEXT.encode(), how), packed(TEXT.encode(), how)
     if behind == "damaged magic":
         behind = bytes([second[0] ^ 0x40]) + second[1:]
@@ -76,11 +78,11 @@ def test_what_stands_behind_a_member_is_not_the_end(refused, tmp_path, how, behi
 
 
 @pytest.mark.parametrize("how", CODECS)
-def test_what_is_cut_short_is_an_error(refused, tmp_path, how):
+def test_a_truncated_input_is_an_error(refused, tmp_path, how):
     whole = packed("".join(f"{i} {i * 7919 % 10007}\n" for i in range(20000)).encode(), how)
     for kept in (len(whole) - 1, len(whole) // 2, 40):
         (tmp_path / "list").write_bytes(whole[:kept])
-        # The magic of lzma is its whole head, so it is known all the same.
+        # lzma's magic is the whole header, so it is recognized all the same.
         refused("convert", tmp_path / "list", tmp_path / "grid", naming=f"truncated {how} data")
 
 
@@ -152,8 +154,8 @@ def test_weights(edges_of, tmp_path, name, content, words):
     assert edges_of(tmp_path / name, *words) == [(0, 1, "0.5"), (1, 2, "-1000")]
 
 
-# Times became other times: float32 has 24 bits.
-def test_times_stay_what_they_are(graphlane, refused, edges_of, tmp_path):
+# float32 has 24 bits, so large timestamps changed.
+def test_timestamps_are_converted_exactly(graphlane, refused, edges_of, tmp_path):
     times = [1217567877, 2**53 + 1, 2**63 - 1]
     (tmp_path / "t.txt").write_text("".join(f"0 {i} {time}\n" for i, time in enumerate(times)))
     refused("convert", "-w", tmp_path / "t.txt", tmp_path / "grid", naming="line 1: '1217567877' is not a weight of type float32")
@@ -172,12 +174,12 @@ def test_a_float64_is_kept_or_refused(graphlane, refused, edges_of, tmp_path):
     graphlane("convert", "--weights", "float64", "--round", tmp_path / "d.u32", tmp_path / "grid")
 
 
-def test_digits_beyond_float32_are_told(graphlane, tmp_path):
+def test_digits_beyond_float32_are_reported(graphlane, tmp_path):
     (tmp_path / "d.txt").write_text("0 1 0.1\n1 2 0.1234567891\n")
     assert "1 weights have more digits" in graphlane("convert", "-w", tmp_path / "d.txt", tmp_path / "grid").stderr
 
 
-def test_a_symmetric_matrix_is_an_edge_both_ways(edges_of, tmp_path):
+def test_a_symmetric_matrix_gives_edges_in_both_directions(edges_of, tmp_path):
     (tmp_path / "a.mtx").write_text("%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n2 1 5\n3 3 6\n3 2 7\n")
     expected = [(1, 0, "5"), (0, 1, "5"), (2, 2, "6"), (2, 1, "7"), (1, 2, "7")]
     assert edges_of(tmp_path / "a.mtx", "-w") == expected
@@ -209,7 +211,8 @@ def test_metis(edges_of, tmp_path, head, lines, words, weights):
     assert edges_of(tmp_path / "a.metis", *words) == expected
 
 
-# A hub's line is longer than any piece that is read at a time; vertices without neighbours have empty lines.
+# A hub's line is longer than any piece that is read at a time. Vertices without neighbours have
+# empty lines.
 def test_metis_with_a_star_and_isolated_vertices(graphlane, edges_of, tmp_path):
     count = 600_000
     with open(tmp_path / "star.graph", "w") as file:
@@ -231,7 +234,7 @@ def test_undirected_and_simple(edges_of, tmp_path):
 
 @pytest.mark.parametrize("memory", ["1M", "1G"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_simple_spills_and_is_the_same(graphlane, tmp_path, memory, weighted):
+def test_simple_gives_the_same_result_when_it_spills(graphlane, tmp_path, memory, weighted):
     edges = random_edges(3000, 400_000, 5)
     table = np.column_stack([edges, np.arange(len(edges))]) if weighted else edges
     np.savetxt(tmp_path / "a.txt", table, fmt="%d")
@@ -247,7 +250,7 @@ def test_simple_spills_and_is_the_same(graphlane, tmp_path, memory, weighted):
 
 @pytest.mark.parametrize("memory", ["1M", "1G"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_renumber_is_a_map_back(graphlane, tmp_path, memory, weighted):
+def test_renumber_writes_a_map_back(graphlane, tmp_path, memory, weighted):
     random = np.random.default_rng(3)
     names = random.permutation(np.concatenate([random.integers(-2**63, 2**63, 40_000), np.arange(20_000) * 1000003]))
     edges = names[random.integers(0, len(names), (100_000, 2))]
@@ -288,7 +291,7 @@ def test_any_names_are_renumbered(edges_of, tmp_path, name, content, words, edge
         assert names == vertices
 
 
-def test_gaps_are_told_where_there_are_ten_times_more_vertices_than_edges(edges_of, tmp_path):
+def test_many_vertices_without_edges_are_reported(edges_of, tmp_path):
     (tmp_path / "gaps.txt").write_text("0 2000000000\n5 7\n")
     edges_of(tmp_path / "gaps.txt")
     assert "--renumber MAP" in edges_of.stderr
@@ -305,7 +308,7 @@ def test_a_list_may_have_vertices_that_a_grid_may_not(refused, edges_of, tmp_pat
         refused("convert", "--to", to, tmp_path / "a.txt", tmp_path / "x", naming="line 1: '4294967294' is above 2147483646")
 
 
-def test_isolated_vertices_that_the_file_declares_are_there(graphlane, tmp_path):
+def test_declared_isolated_vertices_are_kept(graphlane, tmp_path):
     (tmp_path / "a.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n9 9 1\n1 2\n")
     graphlane("convert", "-p", 1, tmp_path / "a.mtx", tmp_path / "grid")
     assert (tmp_path / "grid/meta").read_text() == "0 9 1 1"
@@ -326,7 +329,7 @@ def test_standard_input_and_output(graphlane, tmp_path):
     assert len((tmp_path / "out").read_text().splitlines()) == 1024
 
 
-def test_without_to_the_name_says_the_format(graphlane, refused, edges_of, tmp_path):
+def test_the_output_name_decides_the_format_without_to(graphlane, refused, edges_of, tmp_path):
     (tmp_path / "a.txt").write_text("0 1 2\n1 2 3\n")
     firsts = {"b.csv": b"0,1,2\n", "b.tsv": b"0\t1\t2\n", "b.txt": b"0\t1\t2\n", "b.edges": b"0\t1\t2\n",
               "b.mtx": b"%%MatrixMarket matrix coordinate real general\n3 3 2 ", "b.gr": b"p sp 3 2 ",
@@ -341,7 +344,7 @@ def test_without_to_the_name_says_the_format(graphlane, refused, edges_of, tmp_p
             naming="d.csv.gz: convert does not compress: --to csv - | gzip does")
 
 
-def test_what_dimacs_is_not_written_of(refused, tmp_path):
+def test_graphs_that_dimacs_cannot_hold_are_refused(refused, tmp_path):
     (tmp_path / "a.txt").write_text("0 1\n")
     refused("convert", tmp_path / "a.txt", tmp_path / "b.gr", status=2, naming="--to dimacs: its arcs have weights: -w")
     for to, words in (("mtx", []), ("dimacs", ["-w"])):
@@ -349,7 +352,7 @@ def test_what_dimacs_is_not_written_of(refused, tmp_path):
         refused("convert", *words, "--to", to, tmp_path / "a.txt", "/dev/stdout", naming="not to a pipe")
 
 
-def test_a_matrix_is_scipys(graphlane, tmp_path):
+def test_a_matrix_agrees_with_scipy(graphlane, tmp_path):
     mmread = pytest.importorskip("scipy.io", reason="not applicable: no scipy").mmread
     (tmp_path / "a.txt").write_text("0 1 2.5\n1 2 -3\n4 0 1e-3\n")
     graphlane("convert", "-w", tmp_path / "a.txt", tmp_path / "b.mtx")
@@ -359,16 +362,16 @@ def test_a_matrix_is_scipys(graphlane, tmp_path):
         (0, 1, 2.5), (1, 2, -3.0), (4, 0, 0.001)]
 
 
-# Ten of thousands random lists: into every format that is written, and back.
+# Ten of thousands of random lists, converted to each output format and back.
 BACK = ["snap", "csv", "tsv", "mtx", "konect", "dimacs", "bin", "u32", "u64", "grid", "csr", "shards", "lists"]
 
 
 @pytest.mark.parametrize("to", BACK)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", [11, 12])
-def test_what_was_converted_back_has_the_same_edges(graphlane, tmp_path, to, weighted, seed):
+def test_a_round_trip_keeps_the_edges(graphlane, tmp_path, to, weighted, seed):
     if to == "dimacs" and not weighted:
-        pytest.skip("not applicable: arcs of dimacs have weights (test_what_dimacs_is_not_written_of)")
+        pytest.skip("not applicable: arcs of dimacs have weights (test_graphs_that_dimacs_cannot_hold_are_refused)")
     random = np.random.default_rng(seed)
     vertices, count = (40, 300) if seed == 11 else (5000, 60_000)
     edges = random_edges(vertices, count, seed).astype("<u4")
@@ -398,7 +401,7 @@ def test_what_was_converted_back_has_the_same_edges(graphlane, tmp_path, to, wei
 
 @pytest.mark.parametrize("weights", [None, "float32", "float64", "int64"])
 @pytest.mark.parametrize("memory", ["1M", "1G"])
-def test_a_csr_is_scipys(graphlane, tmp_path, weights, memory):
+def test_a_csr_agrees_with_scipy(graphlane, tmp_path, weights, memory):
     sparse = pytest.importorskip("scipy.sparse")
     edges = np.unique(random_edges(2000, 200_000, 8), axis=0)
     values = np.random.default_rng(1).integers(1, 1000, len(edges))
@@ -420,7 +423,7 @@ def test_a_csr_is_scipys(graphlane, tmp_path, weights, memory):
     assert (matrix != expected).nnz == 0 and matrix.has_canonical_format
 
 
-def test_no_blocks_leaves_holes_of_their_size(graphlane, tmp_path):
+def test_no_blocks_writes_holes_instead_of_blocks(graphlane, tmp_path):
     write_bin(tmp_path / "a.bin", random_edges(1000, 100_000, 4))
     graphlane("convert", "-p", 3, tmp_path / "a.bin", tmp_path / "whole")
     graphlane("convert", "-p", 3, "--no-blocks", tmp_path / "a.bin", tmp_path / "grid")
@@ -435,7 +438,7 @@ def test_no_blocks_leaves_holes_of_their_size(graphlane, tmp_path):
         sorted(pairs(np.fromfile(tmp_path / "a.bin", dtype="<i4").reshape(-1, 2)))
 
 
-def test_directories_are_replaced_by_their_like_alone(graphlane, refused, tmp_path):
+def test_a_directory_is_replaced_only_by_its_own_format(graphlane, refused, tmp_path):
     write_snap(tmp_path / "a.txt", EDGES)
     for to in ("csr", "shards", "grid"):
         graphlane("convert", "-f", "--to", to, tmp_path / "a.txt", tmp_path / to)
@@ -445,7 +448,8 @@ def test_directories_are_replaced_by_their_like_alone(graphlane, refused, tmp_pa
     refused("convert", "-f", "--to", "shards", tmp_path / "a.txt", tmp_path / "csr", naming="not GraphChi's shards")
 
 
-# SHA-256 over names and contents of what GraphChi's own sharder (6461c89, edgedatatype float, nshards 3) made of these lists.
+# SHA-256 over names and contents of the output of GraphChi's own sharder (6461c89, edgedatatype
+# float, nshards 3) for these lists.
 @pytest.mark.parametrize("weighted,digest", [
     (False, "464eeb2d8e104956a554d0a5c67ad99b8d51fa78d276ea39659c3602bb060d5e"),
     (True, "f33ad8091ee47e39c9574ca20923eba06d08f3e2893dabd2eed567c2a6b7ef27")])
@@ -468,7 +472,7 @@ def test_shards_are_byte_for_byte_graphchis(graphlane, tmp_path, weighted, diges
     assert whole.hexdigest() == digest
 
 
-# The index has a line for about every 2^20 edges; a long list has its count in four bytes.
+# The index has a line for about every 2^20 edges. The count of a long list takes four bytes.
 def test_large_shards_are_read_by_a_stand_in_of_graphchi(graphlane, edges_of, tmp_path):
     star = np.column_stack([np.full(300, 9), np.arange(10, 310)])
     edges = np.concatenate([random_edges(30_000, 2_500_000, 6), star]).astype(np.int32)

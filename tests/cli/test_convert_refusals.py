@@ -1,4 +1,5 @@
-"""The messages of graphlane convert for inputs that it refuses: graphfmt/input/README.md shows the same table."""
+"""The messages of graphlane convert for refused inputs. graphfmt/input/README.md has the same
+table."""
 
 import bz2
 import gzip
@@ -41,7 +42,7 @@ def npy() -> bytes:
     return file.getvalue()
 
 
-# Name, bytes, options, what is printed behind the path.
+# Name, bytes, options, and the message after the path.
 WRONG = [
     ("a.txt", b"0 1\n1 2 7\n", "", "line 2: 3 columns where 2 are expected: '1 2 7' (-w reads the third as weights, --columns 1,2 leaves it out)"),
     ("a.txt", b"0 1 1 1082008561\n", "", "line 1: 4 columns where 2 are expected: '0 1 1 1082008561' (--columns 1,2 takes the first two)"),
@@ -94,7 +95,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("row", range(len(WRONG)), ids=lambda row: f"{row}-{WRONG[row][0]}")
-def test_a_wrong_input_is_told_in_one_line_with_what_to_do(refused, tmp_path, row):
+def test_a_wrong_input_gives_one_line_with_a_remedy(refused, tmp_path, row):
     name, content, words, said = WRONG[row]
     path = tmp_path / name
     path.write_bytes(content)
@@ -102,20 +103,20 @@ def test_a_wrong_input_is_told_in_one_line_with_what_to_do(refused, tmp_path, ro
     assert line.replace(str(path), "FILE") == "graphlane: FILE: " + said
 
 
-def test_a_webgraph_is_known_by_its_properties(refused, tmp_path):
+def test_a_webgraph_is_recognized_by_its_properties(refused, tmp_path):
     (tmp_path / "web.graph").write_bytes(bytes(range(256)))
     (tmp_path / "web.properties").write_text("#BVGraph properties\n")
     refused("convert", tmp_path / "web.graph", tmp_path / "out", naming="ArcListASCIIGraph " + str(tmp_path / "web"))
 
 
-def test_as_given_believes(graphlane, tmp_path):
-    star = np.array([[5, 0], [7, 0], [9, 0], [11, 0]], dtype="<u4")  # as pairs of 64 bits look
+def test_as_given_accepts_a_suspicious_list(graphlane, tmp_path):
+    star = np.array([[5, 0], [7, 0], [9, 0], [11, 0]], dtype="<u4")  # looks like pairs of 64 bits
     star.tofile(tmp_path / "a.u32")
     graphlane("convert", "--as-given", "--to", "bin", tmp_path / "a.u32", tmp_path / "b.bin")
     assert (tmp_path / "b.bin").read_bytes() == star.tobytes()
 
 
-def test_lists_of_large_numbers_are_not_taken_for_others(graphlane, tmp_path):
+def test_lists_of_large_numbers_are_accepted(graphlane, tmp_path):
     random = np.random.default_rng(9)
     for count in (2, 3, 6, 12, 3000):
         for top in (2**20, 2**31 - 1):
@@ -125,17 +126,17 @@ def test_lists_of_large_numbers_are_not_taken_for_others(graphlane, tmp_path):
             assert (tmp_path / "b.u32").read_bytes() == edges.tobytes()
 
 
-def test_the_table_of_the_documents_is_what_is_printed():
+def test_the_documented_table_agrees_with_the_messages():
     table = re.sub(r"\s+", " ", README.read_text())
     for name, _, words, said in WRONG:
         shown = said.replace("|", "\\|")
         assert f"| {shown} |" in table, f"graphfmt/input/README.md lacks: {name} {words}: {said}"
 
 
-# The place where it is built was named: ".grid.partial-4711", ".graphlane/tmp/…".
+# The message once named the temporary place: ".grid.partial-4711", ".graphlane/tmp/…".
 @pytest.mark.parametrize("to", ["grid", "csr", "shards", "bin"])
 @pytest.mark.parametrize("in_volume", [False, True])
-def test_an_error_of_writing_names_the_output_as_the_user_does(graphlane, volume, tmp_path, to, in_volume):
+def test_a_write_error_names_the_users_output(graphlane, volume, tmp_path, to, in_volume):
     np.random.default_rng(1).integers(0, 1000, (100_000, 2)).astype("<u4").tofile(tmp_path / "a.u32")
     where = volume().path if in_volume else tmp_path
 
@@ -150,7 +151,7 @@ def test_an_error_of_writing_names_the_output_as_the_user_does(graphlane, volume
     assert not (where / "out").exists()
 
 
-def test_what_exists_is_named_as_the_user_does(graphlane, tmp_path):
+def test_an_existing_output_is_named_by_the_users_path(graphlane, tmp_path):
     (tmp_path / "a.txt").write_text("0 1\n")
     (tmp_path / "out").mkdir()
     for to in ("grid", "csr", "shards", "bin"):

@@ -23,7 +23,7 @@ def words(devices, *more):
     return ["create", *more, *(f"--device={device}" for device in devices)]
 
 
-def test_what_was_asked_for_is_what_info_says(graphlane, devices, tmp_path):
+def test_info_shows_the_requested_volume(graphlane, devices, tmp_path):
     graphlane(*words(devices, tmp_path / "vol"), "--stripe-depth", "64K", "--stripe", "column",
               "--stripe", "*.adj", "--min-size", "10KB")
     info = json.loads(graphlane("info", "--json", tmp_path / "vol").stdout)
@@ -51,7 +51,7 @@ def test_impossible_stripe_depths(refused, devices, tmp_path, depth, reason):
 
 
 @pytest.mark.parametrize("depth", ["12X", "-4096", "", "4096 ", "1e6", "99999999999G"])
-def test_what_is_not_a_size_is_a_usage_error(refused, devices, tmp_path, depth):
+def test_a_malformed_size_is_a_usage_error(refused, devices, tmp_path, depth):
     refused(*words(devices, tmp_path / "vol"), f"--stripe-depth={depth}", naming="--stripe-depth",
             status=2)
 

@@ -1,5 +1,5 @@
-"""A file in state `open` with parts that are shorter than they were is damaged. No reader takes the rest for all
-of it, or zeros for the missing bytes."""
+"""A file in state `open` with parts shorter than before is damaged. No reader gets the rest as
+the whole file, or zeros for the missing bytes."""
 
 import errno
 import os
@@ -43,7 +43,7 @@ def write_without_mount(graphlane, made, source):
 
 
 def write_by_killed_mount(graphlane, made, source, at, program=("cp",)):
-    """The daemon dies when the file is closed, and before it has said so in the stub."""
+    """The daemon dies after the file is closed, but before the stub says so."""
     at.mkdir()
     graphlane("mount", made.path, at)
     try:
@@ -88,7 +88,7 @@ def check_is_damaged(graphlane, made, content, tmp_path) -> None:
 
 @pytest.mark.parametrize("writer", ["without a mount", "by a mount"])
 @pytest.mark.parametrize("loss", ["all of one", "the end of one", "pieces of two"])
-def test_it_is_told_and_left_alone(graphlane, fuse, made, content, tmp_path, writer, loss):
+def test_damage_is_reported_and_left_unchanged(graphlane, fuse, made, content, tmp_path, writer, loss):
     if writer == "by a mount":
         write_by_killed_mount(graphlane, made, tmp_path / "source", tmp_path / "mnt")
     else:
@@ -119,8 +119,8 @@ def in_another_boot(tmp_path, *words):
     return run("unshare", "--mount", "sh", "-c", IN_ANOTHER_BOOT, tmp_path / "boot_id", *words, check=False)
 
 
-def test_after_a_power_cut_only_what_was_synced_is_missed(root, graphlane, made, content, tmp_path):
-    """Bytes that were not synced may be lost then: the file is the prefix that is there."""
+def test_after_a_power_cut_only_missing_synced_bytes_are_damage(root, graphlane, made, content, tmp_path):
+    """Unsynced bytes may be lost in a power cut: the file is the prefix that remains."""
     write_without_mount(graphlane, made, tmp_path / "source")
     cut = 10 * DEPTH
     os.truncate(parts_of(made)[1], cut)
@@ -133,7 +133,7 @@ def test_after_a_power_cut_only_what_was_synced_is_missed(root, graphlane, made,
     assert 28 * DEPTH <= len(prefix) <= 33 * DEPTH and prefix == content[:len(prefix)]
 
 
-def test_what_was_synced_is_missed_in_every_boot(root, graphlane, made, content, tmp_path):
+def test_missing_synced_bytes_are_damage_in_every_boot(root, graphlane, made, content, tmp_path):
     write_without_mount(graphlane, made, tmp_path / "source")
     writer = ("import os, sys; fd = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND); os.write(fd, b'x' * 10); "
               "os.fsync(fd); os.close(fd)")
@@ -143,7 +143,7 @@ def test_what_was_synced_is_missed_in_every_boot(root, graphlane, made, content,
     assert there.returncode == 4 and "damaged: it had 3000010 bytes" in there.stdout
 
 
-def test_what_an_import_wrote_is_missed_after_an_append(root, graphlane, made, content, tmp_path):
+def test_missing_imported_bytes_are_damage_after_an_append(root, graphlane, made, content, tmp_path):
     graphlane("import", tmp_path / "source", made.path / "s-data")
     graphlane("run", "--no-mount", "--", "sh", "-c", f"printf more >> {made.path}/s-data")
     os.truncate(parts_of(made)[1], 10 * DEPTH)
@@ -172,7 +172,7 @@ os.close(fd)
 
 
 @pytest.mark.parametrize("writer", ["without a mount", "by a mount", "both"])
-def test_what_was_cut_on_purpose_is_not_missed(graphlane, fuse, made, content, tmp_path, writer):
+def test_a_truncated_file_is_not_damaged(graphlane, fuse, made, content, tmp_path, writer):
     write_without_mount(graphlane, made, tmp_path / "source")
     (tmp_path / "plain").write_bytes(content)
     at = tmp_path / "mnt"

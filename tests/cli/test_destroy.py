@@ -21,7 +21,7 @@ def filled(graphlane, volume, tmp_path):
     return made
 
 
-def test_nothing_of_a_volume_is_left(graphlane, filled, tmp_path):
+def test_destroy_leaves_nothing(graphlane, filled, tmp_path):
     (filled.devices[0] / "other").write_text("not ours")
     assert graphlane("destroy", "--yes", filled.path).stdout == f"destroyed {filled.path}\n"
     assert not filled.path.exists()
@@ -29,8 +29,8 @@ def test_nothing_of_a_volume_is_left(graphlane, filled, tmp_path):
     graphlane("create", filled.path, *(word for device in filled.devices for word in ("-d", device)))
 
 
-def test_it_goes_on_after_an_interrupt(graphlane, filled):
-    """As if it had been killed behind the second device."""
+def test_destroy_resumes_after_an_interrupt(graphlane, filled):
+    """The removal stops after the second device."""
     for device in filled.devices[:2]:
         for path in device.iterdir():
             shutil.rmtree(path)
@@ -40,7 +40,7 @@ def test_it_goes_on_after_an_interrupt(graphlane, filled):
 
 
 @pytest.mark.parametrize("answer, is_gone", [("vol", True), ("yes", False), ("", False)])
-def test_it_asks_for_the_name(graphlane, filled, answer, is_gone):
+def test_destroy_asks_for_the_name(graphlane, filled, answer, is_gone):
     ours, its_end = pty.openpty()
     with subprocess.Popen([graphlane.program, "destroy", filled.path], stdin=its_end, stderr=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as process:
@@ -55,7 +55,7 @@ def test_it_asks_for_the_name(graphlane, filled, answer, is_gone):
         assert graphlane("check", filled.path).returncode == 0
 
 
-def test_what_is_used_is_not_destroyed(graphlane, refused, filled, tmp_path, fuse):
+def test_a_volume_in_use_is_not_destroyed(graphlane, refused, filled, tmp_path, fuse):
     with graphlane.mounted(filled, tmp_path / "mnt"):
         refused("destroy", "--yes", filled.path, naming=f"is mounted at {tmp_path}/mnt (graphlane umount {tmp_path}/mnt)")
         refused("destroy", "--yes", tmp_path / "mnt", naming="is mounted at")
@@ -70,7 +70,7 @@ def test_what_is_used_is_not_destroyed(graphlane, refused, filled, tmp_path, fus
     graphlane("check", filled.path)
 
 
-def test_without_a_terminal_it_does_nothing(refused, filled):
+def test_destroy_without_a_terminal_does_nothing(refused, filled):
     refused("destroy", filled.path, naming="asks on a terminal only: --yes", stdin=subprocess.DEVNULL)
 
 

@@ -40,7 +40,7 @@ NOTHING = "int main(void) { return 0; }\n"
 
 @pytest.fixture
 def compiled(tmp_path):
-    """compiled(SOURCE, "-static", …): the path of a program."""
+    """compiled(SOURCE, "-static", …): returns the path of a program."""
     made = 0
 
     def compile_it(source, *options, name=None):
@@ -68,7 +68,7 @@ def by_way(one) -> dict[str, set[str]]:
     return names
 
 
-def test_calls_are_sorted_by_the_way_that_they_go(compiled, explained):
+def test_calls_are_grouped_by_path(compiled, explained):
     about = explained(compiled(READS))
     assert about["preload"] and about["reason"] is None
     assert by_way(about["executable"]) == {
@@ -76,7 +76,7 @@ def test_calls_are_sorted_by_the_way_that_they_go(compiled, explained):
     assert about["verdict"] == "the preload library takes its reads to the devices"
 
 
-def test_what_goes_by_number_is_told(compiled, graphlane):
+def test_calls_by_number_are_reported(compiled, graphlane):
     said = graphlane("explain", compiled(READS)).stdout
     assert "by number: system calls by number go as the functions of those names do" in said
 
@@ -87,18 +87,18 @@ def test_a_program_of_stdio_alone_is_left_to_the_mount(compiled, explained):
     assert about["verdict"] == "the preload library leaves its reads to a mount"
 
 
-def test_a_program_that_reads_nothing(compiled, explained):
+def test_a_program_without_reads(compiled, explained):
     assert explained(compiled(NOTHING))["verdict"] == "it calls nothing itself that reads files"
 
 
 @pytest.mark.parametrize("options", [
     ["-O2", "-D_FORTIFY_SOURCE=2", "-D_FILE_OFFSET_BITS=64"], ["-s"], ["-no-pie"]])
-def test_however_it_is_built(compiled, explained, options):
+def test_any_build_is_explained(compiled, explained, options):
     about = explained(compiled(READS, *options))
     assert "devices" in by_way(about["executable"])
 
 
-def test_what_its_libraries_call_is_found_beside_it(compiled, explained, tmp_path):
+def test_calls_of_its_libraries_are_found(compiled, explained, tmp_path):
     compiled("#include <unistd.h>\nint get(void) { char c; return read(0, &c, 1); }\n",
              "-shared", "-fPIC", name="libget.so")
     program = compiled("int get(void);\nint main(void) { return get(); }\n", f"-L{tmp_path}", "-lget",
@@ -114,7 +114,7 @@ def test_what_its_libraries_call_is_found_beside_it(compiled, explained, tmp_pat
 @pytest.mark.parametrize("options, reason", [
     (["-static"], "statically linked"), (["-static-pie"], "statically linked"),
     (["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"], "linked to musl")])
-def test_programs_that_no_preload_library_gets_into(compiled, graphlane, explained, options, reason):
+def test_programs_that_cannot_be_preloaded(compiled, graphlane, explained, options, reason):
     program = compiled(READS, *options)
     about = explained(program)
     assert not about["preload"] and about["reason"].startswith(reason)
@@ -123,7 +123,7 @@ def test_programs_that_no_preload_library_gets_into(compiled, graphlane, explain
 
 
 def test_a_static_program_is_not_run_without_a_mount(compiled, graphlane, volume, tmp_path):
-    """What the explanation says is so."""
+    """`graphlane run` refuses it, as the explanation says."""
     (tmp_path / "data").write_bytes(b"data" * 30_000)
     made = volume(depth="64K")
     graphlane("import", tmp_path / "data", made.path)
@@ -153,7 +153,7 @@ def test_set_id(compiled, explained, root, bit):
     assert explained(program)["reason"].startswith("set-user-ID or set-group-ID")
 
 
-def test_scripts_are_followed_to_what_runs_them(compiled, explained, tmp_path):
+def test_scripts_are_followed_to_their_interpreter(compiled, explained, tmp_path):
     reader = compiled(READS, name="reader")
     script = tmp_path / "script"
     script.write_text(f"#! {reader} -x\nanything\n")
@@ -170,8 +170,8 @@ def test_scripts_are_followed_to_what_runs_them(compiled, explained, tmp_path):
     assert explained(bare)["executable"]["path"] == "/bin/sh"
 
 
-# All of it was read for its first line.
-def test_a_large_file_that_is_no_program(graphlane, tmp_path):
+# The whole file was once read for its first line.
+def test_a_large_data_file_is_refused_at_once(graphlane, tmp_path):
     large = tmp_path / "large"
     large.touch(mode=0o755)
     os.truncate(large, 256 << 20)
@@ -182,7 +182,7 @@ def test_a_large_file_that_is_no_program(graphlane, tmp_path):
     assert int(said.split()[-1]) << 10 < 128 << 20
 
 
-def test_a_name_is_looked_for_in_the_path(compiled, explained, tmp_path):
+def test_a_name_is_searched_in_the_path(compiled, explained, tmp_path):
     compiled(READS, name="reader")
     assert explained("reader", env={"PATH": f"/nowhere:{tmp_path}"})["executable"]["path"] == str(
         tmp_path / "reader")
@@ -213,7 +213,7 @@ def test_a_damaged_file_is_an_error_or_an_answer_but_no_crash(compiled, graphlan
         broken.write_bytes(whole[:length])
         assert graphlane("explain", broken, check=False).returncode in (0, 1), length
     places = [chance.randrange(64) for _ in range(20)]
-    (table,) = struct.unpack_from("<Q", whole, 0x28)  # of the sections
+    (table,) = struct.unpack_from("<Q", whole, 0x28)  # the section table
     places += [chance.randrange(table, len(whole)) for _ in range(40)]
     for at in places:
         broken.write_bytes(whole[:at] + bytes([whole[at] ^ chance.randrange(1, 256)]) + whole[at + 1:])
@@ -221,7 +221,7 @@ def test_a_damaged_file_is_an_error_or_an_answer_but_no_crash(compiled, graphlan
         assert result.returncode in (0, 1), f"seed {seed}, byte {at}: {result.stderr}"
 
 
-def test_the_report_says_it_in_the_same_words(compiled, graphlane, explained, volume, fuse, tmp_path):
+def test_the_report_uses_the_same_words(compiled, graphlane, explained, volume, fuse, tmp_path):
     (tmp_path / "data").write_bytes(random.Random(1).randbytes(100_000))
     made = volume(depth="64K")
     graphlane("import", tmp_path / "data", made.path)
@@ -237,7 +237,7 @@ def test_the_report_says_it_in_the_same_words(compiled, graphlane, explained, vo
     assert f"left to FUSE, 1 call: {left['why']}\n" in said
 
 
-def test_a_library_that_it_loads_as_it_runs_is_looked_at(compiled, explained, graphlane, tmp_path):
+def test_a_library_loaded_at_run_time_is_examined(compiled, explained, graphlane, tmp_path):
     compiled("#include <unistd.h>\nint get(void) { char c; return pread(0, &c, 1, 0); }\n", "-shared", "-fPIC",
              name="libplugin.so")
     source = ('#include <dlfcn.h>\nint main(void) {{ void* l = dlopen("{}", RTLD_LAZY); '
@@ -249,14 +249,14 @@ def test_a_library_that_it_loads_as_it_runs_is_looked_at(compiled, explained, gr
     assert named["path"] == str(tmp_path / "libplugin.so") and by_way(named) == {"devices": {"pread"}}
     said = graphlane("explain", program).stdout
     assert f"      {tmp_path}/libplugin.so: pread\n" in said and "graphlane run --report tells" in said
-    # A name that is not one of a library that is there; and a program that loads nothing.
+    # A library name that does not exist; and a program that loads nothing.
     assert explained(compiled(source.format("libabsent.so"), "-Wl,-rpath,$ORIGIN"))["libraries_named"] == []
     nothing = compiled('#include <stdio.h>\nint main(void) { return puts("libplugin.so"); }\n')
     about = explained(nothing)
     assert about["libraries_named"] == [] and not about["dlopen"]
 
 
-def test_each_library_that_reads_is_named(compiled, graphlane, tmp_path):
+def test_each_reading_library_is_named(compiled, graphlane, tmp_path):
     compiled("#include <stdio.h>\nint get(void) { char c; return fread(&c, 1, 1, stdin); }\n"
              "int put(void) { return fwrite(\"x\", 1, 1, stdout); }\n", "-shared", "-fPIC", name="libget.so")
     compiled("#include <stdio.h>\nint other(void) { return fwrite(\"x\", 1, 1, stdout); }\n", "-shared", "-fPIC",

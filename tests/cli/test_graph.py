@@ -60,7 +60,7 @@ def test_a_list_generated_into_a_volume_is_striped(graphlane, volume, edges, tmp
     assert json.loads(graphlane("info", "--json", made.path / "e.bin").stdout)["striped"]
 
 
-def test_what_is_there_is_replaced_only_when_asked(graphlane, refused, volume, edges, tmp_path):
+def test_an_existing_output_is_replaced_only_on_request(graphlane, refused, volume, edges, tmp_path):
     made = volume(depth="64K")
     graphlane("convert", "-p", 8, edges, made.path / "grid")
     refused("convert", "-p", 4, edges, made.path / "grid", naming=made.path / "grid")
@@ -70,12 +70,12 @@ def test_what_is_there_is_replaced_only_when_asked(graphlane, refused, volume, e
     assert sorted(path.name for path in made.path.iterdir()) == [".graphlane", "grid"]
 
 
-# It was replaced, as what was there at the end is what -f had been checked for at the beginning.
-def test_what_comes_into_the_volume_during_a_conversion_stays(graphlane, volume, tmp_path):
+# The file was once replaced: -f compared it with the file at the end, not at the beginning.
+def test_a_file_created_during_a_conversion_stays(graphlane, volume, tmp_path):
     made = volume(depth="64K")
     os.mkfifo(tmp_path / "edges.txt")
     job = Job(graphlane.program, "convert", "-p", 2, tmp_path / "edges.txt", made.path / "grid")
-    with open(tmp_path / "edges.txt", "w") as edges:  # opened: it is being read
+    with open(tmp_path / "edges.txt", "w") as edges:  # opening it shows that it is being read
         (made.path / "grid").mkdir()
         (made.path / "grid/letter").write_text("dear all")
         before = snapshot(made.path / "grid")
@@ -88,15 +88,15 @@ def test_what_comes_into_the_volume_during_a_conversion_stays(graphlane, volume,
     assert not any((made.path / ".graphlane/tmp").iterdir())
 
 
-# It was removed with all in it.
+# The directory was once removed with all its files.
 @pytest.mark.parametrize("words,said", [
     (["-p", 2], "not a grid, so it is not overwritten"),
     (["--to", "bin"], "exists and is not a regular file")])
-def test_what_comes_during_a_conversion_that_overwrites_stays(graphlane, tmp_path, words, said):
+def test_a_directory_created_during_a_conversion_with_f_stays(graphlane, tmp_path, words, said):
     os.mkfifo(tmp_path / "edges.txt")
     out = tmp_path / "out"
     job = Job(graphlane.program, "convert", "-f", *words, tmp_path / "edges.txt", out)
-    with open(tmp_path / "edges.txt", "w") as edges:  # opened: it is being read
+    with open(tmp_path / "edges.txt", "w") as edges:  # opening it shows that it is being read
         out.mkdir()
         (out / "letter").write_text("dear all")
         edges.write("0 1\n1 2\n")
@@ -115,8 +115,8 @@ def test_a_grid_is_not_made_over_its_own_list(graphlane, refused, edges, tmp_pat
     assert (grid / edges.name).read_bytes() == edges.read_bytes()
 
 
-# The old one, half removed, was left beside it, and a check took it for a graph.
-def test_what_a_killed_replacement_leaves_is_found_by_check(graphlane, volume, edges):
+# The old graph, half removed, was once left beside the new one, and a check took it for a graph.
+def test_check_finds_leftovers_of_a_killed_replacement(graphlane, volume, edges):
     made = volume(depth="64K")
     grid = made.path / "grid"
     graphlane("convert", "-p", 4, edges, grid)
@@ -137,7 +137,7 @@ def test_what_a_killed_replacement_leaves_is_found_by_check(graphlane, volume, e
 
 @pytest.mark.parametrize("words", [["convert", "-p", 4], ["convert", "--to", "snap"], ["gen", "rmat"]])
 @pytest.mark.parametrize("slash", ["", "/"])
-def test_nothing_but_its_like_is_replaced(graphlane, refused, volume, edges, words, slash):
+def test_a_graph_replaces_only_its_own_format(graphlane, refused, volume, edges, words, slash):
     made = volume(depth="64K")
     (made.path / "graphs").mkdir()
     graphlane("convert", "-p", 4, edges, made.path / "graphs/grid")
@@ -178,7 +178,7 @@ BAD_LISTS = {
 
 @pytest.mark.parametrize("case", BAD_LISTS)
 @pytest.mark.parametrize("in_volume", [False, True])
-def test_a_bad_list_is_told_by_file_line_and_reason(refused, volume, tmp_path, case, in_volume):
+def test_a_bad_list_is_reported_by_file_line_and_reason(refused, volume, tmp_path, case, in_volume):
     content, reason = BAD_LISTS[case]
     source = tmp_path / "bad.txt"
     source.write_bytes(content)
@@ -192,13 +192,13 @@ def test_a_truncated_binary_list(refused, edges, tmp_path):
     refused("convert", edges, tmp_path / "grid", naming=f"{edges}: byte 1000")
 
 
-def test_a_striped_list_is_told_by_its_stub(graphlane, refused, fuse, volume, edges, tmp_path):
+def test_a_stub_given_as_a_list_is_recognized(graphlane, refused, fuse, volume, edges, tmp_path):
     made = volume(depth="64K")
     graphlane("import", edges, made.path)
     for words in ([], ["--from", "snap"]):
         refused("convert", *words, "-p", 2, made.path / "edges.bin", tmp_path / "grid",
                 naming=f"{made.path}/edges.bin: is a striped file")
-    # What it says to do.
+    # Follows the message's advice.
     graphlane("run", "--", graphlane.program, "convert", "-p", 2, made.path / "edges.bin",
               tmp_path / "grid", env=os.environ | PRELOADED)
     graphlane("convert", "-p", 2, edges, tmp_path / "same")

@@ -1,4 +1,5 @@
-"""`make install` brings the command, what shells and mount(8) want, and `make uninstall` removes all of it."""
+"""`make install` installs the command, completions, and mount(8)'s helper. `make uninstall`
+removes all of it."""
 
 import os
 import subprocess
@@ -27,8 +28,8 @@ def test_what_is_installed_works_and_is_uninstalled(tmp_path):
     assert [path for path in usr.rglob("*") if not path.is_dir()] == []
 
 
-def test_mount_graphlane_takes_the_words_of_mount8(graphlane, volume, tmp_path, fuse):
-    """mount(8) passes -n, -v and -t TYPE on; -f asks for a trial, which mounts nothing."""
+def test_mount_graphlane_accepts_the_options_of_mount8(graphlane, volume, tmp_path, fuse):
+    """mount(8) passes -n, -v and -t TYPE on. -f is a dry run, which mounts nothing."""
     helper = tmp_path / "mount.graphlane"
     helper.symlink_to(graphlane.program)
     place = tmp_path / "at"

@@ -1,4 +1,4 @@
-"""graphlane convert --to lists, and check and info of what it makes."""
+"""graphlane convert --to lists; check and info of the result."""
 
 import json
 import random
@@ -82,7 +82,7 @@ def test_lists_in_a_volume_are_striped_and_the_same(graphlane, volume, edges, tm
     assert not any((made.path / ".graphlane/tmp").iterdir())
 
 
-def test_a_flipped_bit_is_told_with_file_and_byte(graphlane, refused, edges, tmp_path):
+def test_a_flipped_bit_is_reported_with_file_and_byte(graphlane, refused, edges, tmp_path):
     graph = tmp_path / "graph"
     graphlane("convert", "--to", "lists", edges, graph)
     content = bytearray((graph / "in.lists").read_bytes())
@@ -111,6 +111,6 @@ def test_only_a_stored_graph_is_replaced(graphlane, refused, edges, tmp_path):
     assert (graph / "letter").read_text() == "dear all"
 
 
-def test_options_of_lists_alone_are_refused_elsewhere(graphlane, edges, tmp_path):
+def test_options_of_lists_are_refused_for_other_formats(graphlane, edges, tmp_path):
     assert graphlane("convert", "--codec", "raw", "--to", "grid", edges, tmp_path / "out", check=False).returncode == 2
     assert graphlane("convert", "--to", "lists", "--codec", "zip", edges, tmp_path / "out", check=False).returncode == 2

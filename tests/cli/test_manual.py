@@ -28,7 +28,7 @@ def options_in_help(command: str) -> set[str]:
 
 
 def options_in_page(text: str) -> set[str]:
-    """The names after .It Fl; "Fl -name" stands for --name, and a comma or bar separates names."""
+    """The names after .It Fl. "Fl -name" stands for --name; a comma or bar separates names."""
     items = re.findall(r"^\.It Fl (.*)$", text, re.MULTILINE)
     return {f"-{word}" for item in items for word in re.split(r" (?:Ar|Ns|Cm)\b", item)[0].replace("|", ",").split()
             if word != ","}
@@ -73,5 +73,5 @@ def test_the_page_of_run_describes_each_variable_of_the_preload_library():
 
 def test_mandoc_finds_no_fault():
     said = subprocess.run(["mandoc", "-Tlint", *PAGES.iterdir()], check=False, capture_output=True, text=True).stdout
-    # Whether other packages' pages are installed is no matter of ours.
+    # Pages of other packages may not be installed.
     assert [line for line in said.splitlines() if "referenced manual not found" not in line] == []

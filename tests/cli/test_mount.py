@@ -1,4 +1,4 @@
-"""graphlane mount, umount, stat. What the filesystem does is in tests/fuse."""
+"""graphlane mount, umount, stat. tests/fuse covers the filesystem's behaviour."""
 
 import json
 import mmap
@@ -40,7 +40,7 @@ def read_past_page_cache(path: Path) -> int:
 
 def test_stat_as_prometheus(graphlane, striped, mount):
     with mount(striped) as at:
-        time.sleep(0.05)  # the cache takes nothing of a file that may just be changing
+        time.sleep(0.05)  # files that may be changing are not cached
         assert read_past_page_cache(at / "data") == 1 << 20
         said = json.loads(graphlane("stat", "--json", at).stdout)
         lines = graphlane("stat", "--prometheus", at).stdout.splitlines()
@@ -86,7 +86,7 @@ def test_stat_again_and_again(graphlane, striped, mount):
 
 
 def next_table(terminal: int) -> list[list[str]]:
-    """The next whole table on a terminal: a row a device."""
+    """The next whole table on a terminal, with a row for each device."""
     text = ""
     while text.count("\x1b[J") < 2:
         text += os.read(terminal, 1 << 16).decode()
@@ -98,7 +98,7 @@ def next_table(terminal: int) -> list[list[str]]:
 
 @contextmanager
 def watched(graphlane, at: Path):
-    """`graphlane stat --watch` on a terminal: the process, and where to read."""
+    """`graphlane stat --watch` on a terminal: the process, and the file to read from."""
     terminal, its_end = pty.openpty()
     process = subprocess.Popen([graphlane.program, "stat", "-w", at], stdout=its_end)
     try:
@@ -111,7 +111,7 @@ def watched(graphlane, at: Path):
 
 
 def test_stat_goes_on_with_another_server(graphlane, striped, tmp_path, fuse):
-    """Whose counters are less than they were: no rate is a difference below nothing."""
+    """The new server's counters are smaller: no rate is negative."""
     at = tmp_path / "mnt"
     at.mkdir()
     graphlane("mount", striped.path, at)
@@ -128,12 +128,12 @@ def test_stat_goes_on_with_another_server(graphlane, striped, tmp_path, fuse):
                 assert int(ios) < 1_000_000 and read != "0"
 
 
-def test_stat_of_what_is_not_mounted(refused, striped, tmp_path):
+def test_stat_of_an_unmounted_volume(refused, striped, tmp_path):
     refused("stat", striped.path, naming=f"{striped.path}: neither mounted nor served")
     refused("stat", tmp_path / "none", naming=tmp_path / "none")
 
 
-def test_commands_take_the_mount_for_the_volume(graphlane, striped, mount, tmp_path):
+def test_commands_accept_the_mountpoint_as_the_volume(graphlane, striped, mount, tmp_path):
     with mount(striped) as at:
         assert "64K x 4" in graphlane("ls", at).stdout
         graphlane("check", at)
@@ -158,7 +158,7 @@ def test_commands_see_beneath_a_mount_over_the_volume(graphlane, striped, root, 
 
 
 def test_in_the_foreground_until_interrupted(graphlane, striped, tmp_path):
-    """Also by a signal that comes before the mount answers its first request."""
+    """That includes a signal that comes before the mount answers its first request."""
     at = tmp_path / "mnt"
     at.mkdir()
     for answers in [lambda: is_mounted(at), lambda: (at / "data").exists()]:
@@ -169,7 +169,7 @@ def test_in_the_foreground_until_interrupted(graphlane, striped, tmp_path):
         assert not is_mounted(at)
 
 
-def test_what_is_not_mounted_does_not_stop_umount(graphlane, striped, tmp_path, fuse):
+def test_umount_goes_on_after_an_unmounted_path(graphlane, striped, tmp_path, fuse):
     at = tmp_path / "mnt"
     at.mkdir()
     graphlane("mount", striped.path, at)
@@ -178,7 +178,7 @@ def test_what_is_not_mounted_does_not_stop_umount(graphlane, striped, tmp_path, 
     assert not is_mounted(at)
 
 
-def test_what_cannot_be_mounted(refused, striped, tmp_path):
+def test_mounting_anything_but_a_volume_is_refused(refused, striped, tmp_path):
     refused("mount", striped.path, tmp_path / "none", naming=tmp_path / "none")
     refused("mount", tmp_path, naming=tmp_path)
     (tmp_path / "mnt").mkdir()

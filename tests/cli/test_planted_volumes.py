@@ -1,4 +1,4 @@
-"""A .graphlane that a user makes in a folder of others decides nothing for them
+"""A .graphlane that a user plants in a shared folder has no effect on other users
 (iomgr/volume/found_volume.h)."""
 
 import json
@@ -21,15 +21,15 @@ def as_user(user, *words, **options) -> subprocess.CompletedProcess:
 
 @pytest.fixture
 def shared(root, graphlane, volume, open_tmp):
-    """Root's volume with a folder for all, `pub`, where OTHER has planted a .graphlane of the same
-    volume on OTHER's own devices; both folders, and those devices."""
+    """Root's volume with a folder for all, `pub`. There OTHER has planted a .graphlane of the
+    same volume, on devices of its own. Returns both folders, and those devices."""
     made = volume(device_count=2, depth="64K", stripe=["*.col"])
     (open_tmp / "a.col").write_bytes(CONTENT)
     pub = made.path / "pub"
     graphlane("import", open_tmp / "a.col", made.path)
     pub.mkdir()
     pub.chmod(0o1777)
-    for device in made.devices:  # where ordinary users make parts
+    for device in made.devices:  # ordinary users make parts here
         for path in (device, *device.glob("*"), *device.glob("*/parts"), *device.glob("*/parts/*")):
             path.chmod(0o1777)
     planted = [open_tmp / f"planted{number}" for number in range(2)]
@@ -53,7 +53,7 @@ def parts_in(devices) -> int:
 
 
 @pytest.mark.parametrize("user", [0, USER])
-def test_what_others_make_there_goes_to_the_volumes_own_devices(graphlane, shared, user):
+def test_files_below_a_planted_graphlane_go_to_the_volumes_own_devices(graphlane, shared, user):
     made, pub, planted = shared
     before = parts_in(made.devices)
     result = as_user(user, graphlane.program, "run", "--no-mount", "--", "sh", "-c",
@@ -63,7 +63,7 @@ def test_what_others_make_there_goes_to_the_volumes_own_devices(graphlane, share
         assert parts_in(made.devices) == before + 2
 
 
-def test_root_imports_into_the_volume_itself(graphlane, shared, open_tmp):
+def test_root_imports_into_the_real_volume(graphlane, shared, open_tmp):
     made, pub, planted = shared
     before = parts_in(made.devices)
     graphlane("import", open_tmp / "a.col", pub / "imported.col")
@@ -74,7 +74,7 @@ def test_root_imports_into_the_volume_itself(graphlane, shared, open_tmp):
     assert read.stdout == CONTENT
 
 
-def test_a_link_to_another_graphlane_is_no_volume_either(graphlane, shared, open_tmp):
+def test_a_link_to_another_graphlane_is_no_volume(graphlane, shared, open_tmp):
     made, pub, planted = shared
     shutil.move(pub / ".graphlane", open_tmp / "moved")
     (pub / ".graphlane").symlink_to(open_tmp / "moved")
@@ -83,7 +83,7 @@ def test_a_link_to_another_graphlane_is_no_volume_either(graphlane, shared, open
     assert parts_in(planted) == 0
 
 
-def test_who_made_it_and_whose_folder_it_is_can_use_it(graphlane, volume, root, open_tmp):
+def test_a_volume_works_for_its_creator_and_the_folders_owner(graphlane, volume, root, open_tmp):
     """A user's own volume, and root's in a user's folder."""
     made = volume(device_count=2, depth="64K", stripe=["*.col"])
     (open_tmp / "a.col").write_bytes(CONTENT)

@@ -1,4 +1,4 @@
-"""graphlane restripe on a volume that nobody has mounted."""
+"""graphlane restripe on a volume without a mount."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def data(tmp_path):
 
 @pytest.fixture
 def filled(graphlane, volume, data, tmp_path):
-    """A volume with striped and plain files in directories, as they should read."""
+    """A volume with striped and plain files in directories, and their expected content."""
     made = volume(depth="64K")
     tree = tmp_path / "tree"
     (tree / "sub").mkdir(parents=True)
@@ -39,7 +39,7 @@ def depths(graphlane, at) -> dict[str, str]:
 
 
 def all_paths(made) -> set[str]:
-    """Also while directories come and go."""
+    """Directories may come and go meanwhile."""
     return {os.path.join(at, name) for top in (made.path, *made.devices)
             for at, directories, files in os.walk(top) for name in directories + files}
 
@@ -61,7 +61,7 @@ def test_a_volume_gets_another_depth(graphlane, filled, tmp_path):
         assert depths(graphlane, made.path) == dict.fromkeys(
             ("tree/a", "tree/b", "tree/sub/c"), depth)
         check_content(graphlane, made, tree, tmp_path)
-    # New files, too.
+    # New files get the depth too.
     graphlane("import", tree / "a", made.path)
     assert depths(graphlane, made.path / "a") == {"a": "20K"}
 
@@ -72,12 +72,12 @@ def test_a_directory_leaves_the_others_and_the_default(graphlane, filled, tmp_pa
     assert depths(graphlane, made.path) == {"tree/a": "4K", "tree/b": "64K", "tree/sub/c": "4K"}
     assert json.loads(graphlane("info", "--json", made.path).stdout)["stripe_depth"] == 65536
     check_content(graphlane, made, tree, tmp_path)
-    # Back to what the volume says.
+    # Back to the volume's default.
     assert "2 files" in graphlane("restripe", made.path).stdout
     assert set(depths(graphlane, made.path).values()) == {"64K"}
 
 
-def test_where_nothing_is_to_do_nothing_is_done(graphlane, filled, tmp_path):
+def test_restripe_to_the_same_depth_does_nothing(graphlane, filled, tmp_path):
     made, _ = filled
     before = snapshot(made.path, *made.devices)
     result = graphlane("restripe", made.path)
@@ -85,7 +85,7 @@ def test_where_nothing_is_to_do_nothing_is_done(graphlane, filled, tmp_path):
     assert snapshot(made.path, *made.devices) == before
 
 
-def test_a_dry_run_tells_and_changes_nothing(graphlane, filled, tmp_path):
+def test_a_dry_run_prints_and_changes_nothing(graphlane, filled, tmp_path):
     made, _ = filled
     before = snapshot(made.path, *made.devices)
     report = json.loads(
@@ -106,7 +106,7 @@ def test_links_owner_mode_times_and_attributes_stay(graphlane, filled, tmp_path,
     os.chmod(file, 0o640)
     os.utime(file, ns=(1_000_000_001, 2_000_000_002))
     os.setxattr(file, "user.note", b"mine")
-    for device in made.devices:  # as the mount would have done
+    for device in made.devices:  # as the mount does
         for path in [*device.glob("*/parts/*/*"), *device.glob("*/sums/*/*")]:
             os.chown(path, 1234, 4321)
     os.chown(made.path / "tree/b", 1234, 4321)
@@ -129,7 +129,7 @@ def test_a_full_device_leaves_that_file_and_the_others_go_on(
         device.mkdir()
     made = graphlane.create_on(tmp_path / "vol", devices, depth="64K")
     (tmp_path / "little").write_bytes(b"l" * 1_100_000)
-    graphlane("import", data, made.path / "much")  # 1 MB a device: not twice
+    graphlane("import", data, made.path / "much")  # 1 MB a device: no room for a second copy
     graphlane("import", tmp_path / "little", made.path / "zlittle")
     before = snapshot(made.path / "much")
     result = graphlane("restripe", "--stripe-depth", "4K", made.path, check=False)
@@ -156,13 +156,13 @@ def test_an_impossible_depth_is_refused(filled, refused):
     refused("restripe", "--stripe-depth", "x", made.path, naming="x", status=2)
 
 
-def test_what_is_not_there_or_no_volume_is_refused(filled, refused, tmp_path):
+def test_a_missing_path_or_no_volume_is_refused(filled, refused, tmp_path):
     made, tree = filled
     refused("restripe", made.path / "none", naming="none")
     refused("restripe", tree, naming=tree)
 
 
-def test_who_may_not_write_changes_nothing(graphlane, filled, open_tmp, root):
+def test_restripe_without_write_permission_changes_nothing(graphlane, filled, open_tmp, root):
     made, tree = filled
     before = snapshot(made.path, *made.devices)
     for path in (made.path, made.path / "tree/a"):
@@ -170,7 +170,7 @@ def test_who_may_not_write_changes_nothing(graphlane, filled, open_tmp, root):
                      user=65534, group=65534)
         assert result.returncode == 1
         assert "Permission denied" in result.stdout + result.stderr
-    # Nor does who may write, but not give the parts to the owner.
+    # Nor does a user that may write, but cannot give the parts to the owner.
     (made.path / "tree/a").chmod(0o666)
     before = snapshot(made.path, *made.devices)
     result = run(graphlane.program, "restripe", "--stripe-depth", "4K", made.path / "tree/a",
@@ -180,7 +180,7 @@ def test_who_may_not_write_changes_nothing(graphlane, filled, open_tmp, root):
     assert snapshot(made.path, *made.devices) == before
 
 
-def test_an_ordinary_user_restripes_a_volume_of_his_own(graphlane, data, open_tmp, root):
+def test_an_ordinary_user_restripes_its_own_volume(graphlane, data, open_tmp, root):
     home = open_tmp / "home"
     home.mkdir()
     shutil.copy(data, home / "f")
@@ -195,7 +195,7 @@ def test_an_ordinary_user_restripes_a_volume_of_his_own(graphlane, data, open_tm
     assert depths(graphlane, home / "vol") == {"f": "4K"}
     graphlane("export", home / "vol/f", open_tmp / "back")
     assert (open_tmp / "back").read_bytes() == data.read_bytes()
-    # What root changes of it stays his.
+    # A change by root keeps the owner.
     graphlane("restripe", "--stripe-depth", "8K", home / "vol")
     run(graphlane.program, "restripe", "--stripe-depth", "16K", home / "vol", **user)
     assert {path.stat().st_uid for path in home.rglob("*")} == {65534}
@@ -214,7 +214,7 @@ def test_an_interrupt_undoes_the_file_at_hand(graphlane, volume, large, number):
     assert "no problems" in graphlane("check", made.path).stdout
 
 
-def test_an_interrupted_one_says_what_was_done(graphlane, volume, large, tmp_path):
+def test_an_interrupted_restripe_prints_its_progress(graphlane, volume, large, tmp_path):
     made = volume()
     (tmp_path / "small").write_bytes(bytes(100_000))
     graphlane("import", tmp_path / "small", made.path / "a")
@@ -228,8 +228,8 @@ def test_an_interrupted_one_says_what_was_done(graphlane, volume, large, tmp_pat
     assert said.startswith(f"restriped: {made.path}/a: ")
 
 
-def test_check_waits_for_it_and_it_for_check(graphlane, volume, large):
-    """Parts under construction are nobody's orphans."""
+def test_check_and_restripe_wait_for_each_other(graphlane, volume, large):
+    """Parts under construction are not orphans."""
     made = volume()
     graphlane("import", large, made.path / "f")
     before = all_paths(made)

@@ -1,4 +1,4 @@
-"""Root works for users who would like to have more than is theirs."""
+"""Commands of root on behalf of users give no user access beyond that user's rights."""
 
 import os
 import random
@@ -36,7 +36,7 @@ def secret(root, open_tmp) -> Path:
 
 @pytest.fixture
 def linked(graphlane, volume, secret, tmp_path):
-    """A user's volume with the striped file `data`, of which one part is a link to the secret."""
+    """A user's volume with the striped file `data`. One of its parts is a link to the secret."""
     made = volume(device_count=2, depth="64K")
     (tmp_path / "data").write_bytes(random.Random(1).randbytes(1_000_000))
     graphlane("import", tmp_path / "data", made.path)
@@ -61,19 +61,19 @@ def test_a_part_that_is_a_link_is_not_read_by_a_mount(linked, mount):
     assert result.stdout == b""
 
 
-def test_a_part_that_is_a_link_leads_no_mode_astray(graphlane, linked, secret):
+def test_a_mode_change_does_not_follow_a_part_that_is_a_link(graphlane, linked, secret):
     graphlane("run", "--no-mount", "--", "chmod", "666", linked.path / "data", check=False)
     assert secret.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_part_that_is_a_link_leads_no_mode_astray_by_a_mount(linked, mount, secret):
+def test_a_mode_change_by_a_mount_does_not_follow_a_part_that_is_a_link(linked, mount, secret):
     with mount(linked) as at:
         as_user("chmod", "666", at / "data")
     assert secret.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_directory_of_parts_that_is_a_link_gets_none(graphlane, volume, root, open_tmp, mount):
-    """Root makes parts for a user, whose they become."""
+def test_no_part_is_made_in_a_directory_that_is_a_link(graphlane, volume, root, open_tmp, mount):
+    """Root makes parts for a user, and gives them to that user."""
     made = volume(device_count=2, depth="64K", stripe=["data"])
     private = open_tmp / "private"
     private.mkdir(0o700)
@@ -88,8 +88,8 @@ def test_a_directory_of_parts_that_is_a_link_gets_none(graphlane, volume, root, 
     assert list(private.iterdir()) == []
 
 
-def test_a_stub_of_anothers_parts_is_not_exported(graphlane, volume, root, open_tmp):
-    """Who can write 4096 bytes, and waits for root's backup of the volume."""
+def test_a_stub_naming_another_users_parts_is_not_exported(graphlane, volume, root, open_tmp):
+    """A user writes a stub of 4096 bytes, and waits for root's backup of the volume."""
     made = volume(depth="64K")
     (open_tmp / "data").write_bytes(random.Random(1).randbytes(1_000_000))
     (open_tmp / "data").chmod(0o600)
@@ -116,8 +116,8 @@ def test_export_into_a_directory_beside_which_nothing_may_be_written(graphlane, 
     assert [path.name for path in (open_tmp / "out").iterdir()] == ["data"]
 
 
-def test_a_folder_that_becomes_a_link_while_root_removes_leads_nowhere(graphlane, volume, root, open_tmp):
-    """Its owner puts a link in its place again and again."""
+def test_removal_by_root_does_not_follow_a_folder_that_becomes_a_link(graphlane, volume, root, open_tmp):
+    """The folder's owner puts a link in its place again and again."""
     made = volume(device_count=2, depth="64K")
     private = open_tmp / "private"
     private.mkdir(0o700)

@@ -18,7 +18,7 @@ SIZE = 3_000_017
 
 @pytest.fixture
 def striped(graphlane, volume, tmp_path):
-    """A volume with the striped file `data`; the same plainly in tmp_path."""
+    """A volume with the striped file `data`, and the same file in tmp_path."""
     made = volume(depth="64K")
     (tmp_path / "data").write_bytes(random.Random(1).randbytes(SIZE))
     graphlane("import", tmp_path / "data", made.path)
@@ -27,7 +27,7 @@ def striped(graphlane, volume, tmp_path):
 
 @pytest.fixture(params=["--no-mount", "mount"])
 def way(request):
-    """The words that choose how `run` does it."""
+    """The options that choose how `run` does it."""
     if request.param == "--no-mount":
         return ["--no-mount"]
     request.getfixturevalue("fuse")
@@ -71,7 +71,7 @@ def test_the_private_mount_is_seen_by_the_command_alone(graphlane, striped, fuse
     assert job.returncode == 0
 
 
-def test_a_mount_that_is_there_is_used(graphlane, striped, mount, tmp_path):
+def test_an_existing_mount_is_used(graphlane, striped, mount, tmp_path):
     with mount(striped) as at:
         graphlane("run", "--", "cmp", at / "data", tmp_path / "data")
         mounts = graphlane("run", "--", "cat", "/proc/mounts", cwd=at).stdout.splitlines()
@@ -88,7 +88,7 @@ def test_over_the_volume_itself(graphlane, striped, fuse, tmp_path):
         graphlane("umount", striped.path)
 
 
-def test_status_and_streams_are_the_commands(graphlane, striped, way):
+def test_status_and_streams_come_from_the_command(graphlane, striped, way):
     for status in [0, 1, 3, 125]:
         result = graphlane("run", *way, "--", "sh", "-c", f"echo out; echo err >&2; exit {status}",
                            cwd=striped.path, check=False)
@@ -97,7 +97,7 @@ def test_status_and_streams_are_the_commands(graphlane, striped, way):
     assert read.stdout == "in"
 
 
-def test_what_cannot_be_executed_is_126_and_127(graphlane, striped, way, tmp_path):
+def test_a_command_that_cannot_run_gives_126_or_127(graphlane, striped, way, tmp_path):
     for words, status in [(["no-such-program"], 127), ([tmp_path / "data"], 126)]:
         result = graphlane("run", *way, "--", *words, cwd=striped.path, check=False)
         assert result.returncode == status
@@ -127,7 +127,7 @@ def test_words_without_dashes_and_options_of_the_command(graphlane, striped, way
     assert graphlane("run", *way, "wc", "-c", striped.path / "data").stdout.split()[0] == str(SIZE)
 
 
-def test_dashes_of_the_command_are_its_own(graphlane, striped, way):
+def test_dashes_of_the_command_are_passed_on(graphlane, striped, way):
     assert graphlane("run", *way, "echo", "a", "--", "b", cwd="/").stdout == "a -- b\n"
     read = graphlane("run", *way, "sh", "-c", 'wc -c < "$1"', "--", striped.path / "data")
     assert read.stdout.strip() == str(SIZE)
@@ -150,7 +150,7 @@ def test_report(graphlane, striped, way, tmp_path):
     assert "data" in result.stderr
 
 
-def test_the_environment_keeps_what_is_in_it(graphlane):
+def test_the_environment_is_passed_on(graphlane):
     library = subprocess.run(["sh", "-c", "ldd /bin/sh | grep -o '/[^ ]*libc.so[^ ]*'"],
                              capture_output=True, text=True).stdout.strip()
     said = graphlane("run", "--io", "direct", "--share=map", "--", "sh", "-c",
@@ -165,7 +165,7 @@ def test_the_environment_keeps_what_is_in_it(graphlane):
 def test_the_program_itself_is_not_preloaded(graphlane, striped, tmp_path):
     library = graphlane("run", "--", "sh", "-c", "echo $LD_PRELOAD", cwd="/").stdout.strip()
     graphlane("check", striped.path, env=os.environ | PRELOADED | {"LD_PRELOAD": library})
-    # And a run within a run has it once.
+    # A nested run preloads it once.
     said = graphlane("run", "--", "sh", "-c", f"{graphlane.program} run sh -c 'echo $LD_PRELOAD'",
                      cwd="/", env=os.environ | PRELOADED).stdout.strip()
     assert said == library
@@ -177,11 +177,11 @@ def test_a_missing_device_stops_it(graphlane, refused, striped):
     away.rename(striped.devices[1])
 
 
-def test_a_volume_that_is_none(refused, tmp_path):
+def test_a_path_that_is_no_volume_is_refused(refused, tmp_path):
     refused("run", "--volume", tmp_path, "--", "true", naming=tmp_path, status=125)
 
 
-def test_without_fuse_it_says_so_and_goes_on(graphlane, striped, root, tmp_path):
+def test_without_fuse_run_warns_and_goes_on(graphlane, striped, root, tmp_path):
     if shutil.which("unshare") is None:
         pytest.skip("unshare is missing")
     hidden = "mount --bind /dev/null /dev/fuse && exec \"$@\""

@@ -1,5 +1,5 @@
-"""Volumes that were not foreseen when the command began: mounted before a program gets a descriptor, or becomes a
-program that the preload library is not in."""
+"""Volumes not foreseen when the command began are mounted later: before a program gets a
+descriptor, or executes a program without the preload library."""
 
 import os
 import subprocess
@@ -10,16 +10,17 @@ import pytest
 from harness import BUILD
 from test_run_volumes import show, shows, striped  # noqa: F401, fixtures
 
-# A sanitizer's runtime wants to be loaded first, and the preload library is before it.
+# A sanitizer's runtime must be loaded first, but the preload library precedes it.
 pytestmark = pytest.mark.skipif(BUILD.name in ("asan", "tsan"), reason="not applicable: a preload library beside a sanitizer")
 
-# Prints what is computed: no text of the command names the volume.
+# Prints a path computed at run time: no text of the command names the volume.
 REVERSED = '"$(rev {tmp}/reversed)/data"'
 
 
 @pytest.fixture
 def elsewhere(graphlane, volume, tmp_path, striped):  # noqa: F811
-    """Another volume, which makes the command's namespace; and the way to the first one, hidden."""
+    """Another volume, for which the command gets a namespace, and the hidden path to the first
+    one."""
     (tmp_path / "reversed").write_text(str(striped.path)[::-1])
     return volume(depth="64K")
 
@@ -34,12 +35,12 @@ TEXTS = ["{show} {data}", "{show} < {data}", "exec {show} < {data}", "cd $(dirna
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_where_the_command_has_a_namespace(shows, show, elsewhere, tmp_path, text):  # noqa: F811
+def test_a_volume_is_mounted_later_in_the_commands_namespace(shows, show, elsewhere, tmp_path, text):  # noqa: F811
     shows("sh", "-c", hidden(text, show, tmp_path), options=["--volume", elsewhere.path])
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_where_it_has_none(shows, show, elsewhere, tmp_path, text):  # noqa: F811
+def test_a_volume_is_mounted_later_without_a_namespace(shows, show, elsewhere, tmp_path, text):  # noqa: F811
     shows("sh", "-c", hidden(text, show, tmp_path))
 
 
@@ -64,7 +65,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("namespace", [True, False])
 @pytest.mark.parametrize("how", PROGRAMS)
-def test_however_it_starts_the_program(shows, show, elsewhere, tmp_path, how, namespace):  # noqa: F811
+def test_a_volume_is_mounted_for_any_way_to_start_a_program(shows, show, elsewhere, tmp_path, how, namespace):  # noqa: F811
     program = (f"import os; show = {str(show)!r}; data = open({str(tmp_path / 'reversed')!r}).read()[::-1] + '/data'; "
                + PROGRAMS[how])
     (tmp_path / "program").write_text(program)
@@ -88,7 +89,7 @@ def test_no_namespace_without_a_volume(graphlane, fuse):
     assert said.split() == [os.readlink(f"/proc/self/ns/{kind}") for kind in ("user", "mnt")]
 
 
-def test_the_mounts_go_with_the_command(shows, show, elsewhere, striped, tmp_path):  # noqa: F811
+def test_later_mounts_end_with_the_command(shows, show, elsewhere, striped, tmp_path):  # noqa: F811
     shows("sh", "-c", hidden("{show} {data}", show, tmp_path), options=["--volume", elsewhere.path])
     for line in open("/proc/self/mounts"):
         assert not line.startswith(f"{striped.path} ")

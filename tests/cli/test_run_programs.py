@@ -1,4 +1,5 @@
-"""Programs of others under `graphlane run`: each prints a file's SHA-256, or says that it cannot. Never a stub's."""
+"""Common programs under `graphlane run` print a file's SHA-256 or an error, never the hash of a
+stub."""
 
 import hashlib
 import os
@@ -10,7 +11,7 @@ import pytest
 
 from harness import BUILD, run
 
-# A sanitizer's runtime wants to be loaded first, and the preload library is before it.
+# A sanitizer's runtime must be loaded first, but the preload library precedes it.
 pytestmark = pytest.mark.skipif(BUILD.name in ("asan", "tsan"), reason="not applicable: a preload library beside a sanitizer")
 
 SIZE = 1_500_017
@@ -52,7 +53,7 @@ func main() {
   fmt.Printf("%x\\n", sha256.Sum256(all))
 }
 """
-# Reads by io_uring, and by pread(2) where there is none, and prints.
+# Reads by io_uring, or by pread(2) where there is none, and prints.
 URING = r"""
 #include <fcntl.h>
 #include <liburing.h>
@@ -157,15 +158,15 @@ def digest(tmp_path) -> str:
     return hashlib.sha256((tmp_path / "data").read_bytes()).hexdigest()
 
 
-def test_by_its_words(graphlane, fuse, striped, tmp_path, program):
+def test_programs_with_the_path_as_an_argument(graphlane, fuse, striped, tmp_path, program):
     _, words = program
     result = graphlane("run", "--", *words, striped.path / "data", cwd="/")
     assert result.stdout.split()[0] == digest(tmp_path)
     assert result.stderr == ""
 
 
-def test_by_a_path_that_a_shell_computes(graphlane, fuse, striped, tmp_path, program):
-    """Where nothing names the volume when the command begins."""
+def test_programs_with_a_path_that_a_shell_computes(graphlane, fuse, striped, tmp_path, program):
+    """No word names the volume when the command begins."""
     _, words = program
     (tmp_path / "reversed").write_text(f"{striped.path}/data"[::-1])
     text = f'exec "$@" "$(rev {tmp_path}/reversed)"'
@@ -174,7 +175,7 @@ def test_by_a_path_that_a_shell_computes(graphlane, fuse, striped, tmp_path, pro
 
 
 def test_without_a_mount(graphlane, striped, tmp_path, program):
-    """Right, or refused by a line that says the way out."""
+    """The hash is right, or the program is refused with a line that gives a remedy."""
     name, words = program
     result = graphlane("run", "--no-mount", "--", *words, striped.path / "data", cwd="/", check=False)
     if name in STATIC:

@@ -1,5 +1,5 @@
-"""Which volumes `graphlane run` finds before the command starts. A static program, in which no preload library
-is, tells: it prints a stub where the volume was not mounted."""
+"""The volumes that `graphlane run` finds before the command starts. A static program, which the
+preload library cannot enter, shows it: without the mount it prints a stub."""
 
 import os
 import random
@@ -12,7 +12,7 @@ from harness import run
 
 SIZE = 300_017
 
-# cat(1), but static.
+# A static cat(1).
 SHOW = r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -121,7 +121,7 @@ def test_from_the_working_directory(shows, show, striped, where, word):
 def test_on_a_descriptor(graphlane, shows, show, striped, tmp_path):
     with open(striped.path / "data", "rb") as data:
         shows(show, stdin=data)
-    # The descriptor has another number, and is passed on.
+    # The command gets the descriptor under another number.
     script = f"exec 7< {striped.path}/data; exec {graphlane.program} run -- sh -c '{show} <&7'"
     assert subprocess.run(["sh", "-c", script], capture_output=True, cwd="/").stdout == (
         tmp_path / "data").read_bytes()
@@ -160,7 +160,7 @@ def test_in_fstab(graphlane, fuse, root, show, striped, tmp_path):
     assert result.stdout == (tmp_path / "data").read_bytes(), result.stderr
 
 
-def test_a_volume_that_only_might_be_meant_stops_nothing(graphlane, fuse, striped, tmp_path):
+def test_a_broken_volume_found_by_guess_stops_nothing(graphlane, fuse, striped, tmp_path):
     striped.devices[1].rename(tmp_path / "away")
     result = graphlane("run", "--", "sh", "-c", "echo on", cwd="/",
                        env=os.environ | {"GRAPH": str(striped.path)})
@@ -171,7 +171,7 @@ def test_a_volume_that_only_might_be_meant_stops_nothing(graphlane, fuse, stripe
 
 @pytest.mark.parametrize("name", ["my tools", "a:b"])
 def test_where_the_library_cannot_be_preloaded(graphlane, fuse, striped, show, tmp_path, name):
-    """LD_PRELOAD takes no blank and no colon: the private mount alone does."""
+    """LD_PRELOAD allows no blank and no colon in a path: only the private mount works."""
     for part in ("bin", "lib"):
         (tmp_path / name / part).mkdir(parents=True)
     shutil.copy(graphlane.program, tmp_path / name / "bin")
@@ -194,7 +194,7 @@ def test_a_static_program_without_a_mount_is_refused(graphlane, show, striped, t
     assert "statically linked" in line and "without --no-mount" in line
 
 
-def test_a_static_program_that_no_volume_was_found_for(graphlane, show, tmp_path):
+def test_a_static_program_without_a_volume(graphlane, show, tmp_path):
     (tmp_path / "plain").write_text("plain")
     result = graphlane("run", "--", show, tmp_path / "plain", cwd="/")
     assert result.stdout == "plain"

@@ -1,5 +1,5 @@
-"""Which way a program's reads go under `graphlane run`, told by its report: to the devices, as root and as an
-ordinary user, with a mount that is there and with its own."""
+"""The path of a program's reads under `graphlane run`, as its report tells. Reads go to the
+devices, for root and for an ordinary user, with an existing mount or a private one."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class Place:
         (at / "fuse").unlink(missing_ok=True)
 
     def shell(self, script, **kwargs):
-        """As the user, in a mount namespace of its own where /dev/fuse is open to all: as Debian has it."""
+        """Runs as the user, in a mount namespace where /dev/fuse is open to all, as on Debian."""
         words = ["sh", "-ec", script, "sh", str(self.program), str(self.at)]
         if self.uid != 0:
             words = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", *words]
@@ -58,7 +58,7 @@ def place(request, graphlane, fuse, root, open_tmp):
 
 
 def way_of(result) -> tuple[str, int]:
-    """How the one report says that the one file was read: the way, and the bytes."""
+    """How the report says that the file was read: the way, and the bytes."""
     assert result.returncode == 0, result.stderr
     (line,) = result.stdout.splitlines()
     (file,) = json.loads(line)["files"]
@@ -79,7 +79,7 @@ def test_without_a_mount(place):
 
 
 @pytest.mark.parametrize("at", ["mnt", "vol"])
-def test_with_a_mount_that_is_there(place, at):
+def test_with_an_existing_mount(place, at):
     script = f'"$1" mount vol {at}; trap \'"$1" umount {at}\' EXIT; ' + READ.format(options="", path=f"{at}/data")
     if place.uid != 0 and shutil.which("fusermount3") is None:
         pytest.skip("not applicable: fusermount3 is missing")
@@ -88,7 +88,7 @@ def test_with_a_mount_that_is_there(place, at):
 
 @pytest.mark.parametrize("at", ["mnt", "vol"])
 def test_with_roots_mount(graphlane, place, at):
-    """Root serves all users."""
+    """A mount by root serves all users."""
     os.chmod(place.at / "mnt", 0o755)
     graphlane("mount", place.at / "vol", place.at / at)
     try:
@@ -102,7 +102,7 @@ def test_with_roots_mount(graphlane, place, at):
 @pytest.mark.parametrize("command", [
     'sh -c "cat vol/data > /dev/null"', 'env GRAPH="$2/vol/data" sh -c \'cat "$GRAPH" > /dev/null\'',
     'dd if=vol/data of=/dev/null bs=1M status=none', 'python3 -c "open(\'vol/data\', \'rb\').read()"'])
-def test_however_the_volume_is_named(place, command):
+def test_any_spelling_of_the_volume_works(place, command):
     assert way_of(place.shell(f'"$1" run --report=report -- {command}; cat report')) == (
         "devices, over the mount", SIZE)
 
@@ -111,7 +111,7 @@ def test_however_the_volume_is_named(place, command):
     "true", "sh -c 'exit 0'", "sh -c 'kill -9 $$'", "cat vol/.graphlane/volume.json", "no-such-program",
     "--no-mount -- cat vol/data", "sh -c 'cat data; cat data' sh vol", "env -i /bin/true", "cat /dev/null"])
 @pytest.mark.parametrize("where", [".", "vol", "/"])
-def test_a_report_has_a_line_at_least(place, command, where):
+def test_a_report_has_at_least_one_line(place, command, where):
     command = command if command.startswith("--") else f"-- {command}"
     command = command.replace("vol/", "$2/vol/").replace("cat data", "cat $2/data")
     result = place.shell(f'cd {where}; "$1" run --report {command} > /dev/null || true; '
@@ -135,7 +135,8 @@ int main(int argc, char** argv) {
 
 @pytest.fixture
 def static(place):
-    """A program that no preload library gets into: its reads go through the mount, or there is none and it is refused."""
+    """A program that the preload library cannot enter. It reads through the mount, or is refused
+    without one."""
     path = place.at / "static"
     if run("gcc", "-static", "-O1", "-x", "c", "-", "-o", path, input=STATIC, stdin=None, check=False).returncode != 0:
         pytest.skip("not applicable: no static C library")
@@ -180,8 +181,9 @@ def test_a_script_and_an_environment_variable(place, no_mount):
         want, SIZE)
 
 
-def test_an_engine_that_reads_nothing_waits_for_no_lane(graphlane, fuse, volume, tmp_path):
-    """The daemons of a private mount have few threads until the first read; then each device has its own."""
+def test_an_engine_without_reads_waits_for_no_lane(graphlane, fuse, volume, tmp_path):
+    """The daemons of a private mount have few threads until the first read. From then on each
+    device has its own."""
     made = volume(device_count=8, depth="64K")
     (tmp_path / "data").write_bytes(random.Random(1).randbytes(SIZE))
     graphlane("import", tmp_path / "data", made.path)

@@ -1,4 +1,5 @@
-"""graphlane export --salvage: what is still there of a damaged file, and a list of what is not."""
+"""graphlane export --salvage writes what remains of a damaged file, and a list of the missing
+ranges."""
 
 import os
 import random
@@ -23,7 +24,7 @@ def damaged(graphlane, volume, tmp_path):
 
 
 def part(graphlane, made, name, device):
-    """The path of a part, and of each unit on it where it is in the file."""
+    """The path of a part, and the file offset of each of its units."""
     data = (made.path / name).read_bytes()
     file_id, first = data[32:48].hex(), int.from_bytes(data[60:64], "little")
     (path,) = made.devices[device].glob(f"*/parts/{file_id[:2]}/{file_id}")
@@ -86,7 +87,7 @@ def test_several_devices_that_lack_parts(graphlane, damaged, tmp_path):
     assert not (tmp_path / "out/whole.missing").exists()
 
 
-def test_a_device_that_is_gone(graphlane, damaged, tmp_path):
+def test_a_missing_device(graphlane, damaged, tmp_path):
     made, content = damaged
     _, units = part(graphlane, made, "data", 1)
     made.devices[1].rename(tmp_path / "away")
@@ -113,8 +114,8 @@ def test_a_damaged_stub(graphlane, damaged, tmp_path, damage):
     assert not (tmp_path / "out.missing").exists()
 
 
-def test_nothing_is_salvaged_twice_over(graphlane, damaged, tmp_path):
-    """Nor is what is there replaced without being told to."""
+def test_a_salvage_replaces_nothing_unasked(graphlane, damaged, tmp_path):
+    """An existing file is replaced only on request."""
     made, content = damaged
     os.truncate(part(graphlane, made, "data", 1)[0], 0)
     out = tmp_path / "out"
@@ -125,7 +126,7 @@ def test_nothing_is_salvaged_twice_over(graphlane, damaged, tmp_path):
     assert salvage(graphlane, made, "data", out, "--overwrite").stderr == ""
 
 
-def test_a_salvage_gives_nobody_anothers_parts(root, graphlane, damaged, tmp_path):
+def test_a_salvage_reveals_no_parts_of_another_user(root, graphlane, damaged, tmp_path):
     made, _ = damaged
     os.chown(made.path / "data", 1234, 1234)
     result = salvage(graphlane, made, "data", tmp_path / "out")
@@ -133,7 +134,7 @@ def test_a_salvage_gives_nobody_anothers_parts(root, graphlane, damaged, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-def test_a_whole_file_is_as_always(graphlane, damaged, tmp_path):
+def test_a_whole_file_is_exported_as_usual(graphlane, damaged, tmp_path):
     made, content = damaged
     assert salvage(graphlane, made, "data", tmp_path / "out").returncode == 0
     assert (tmp_path / "out").read_bytes() == content

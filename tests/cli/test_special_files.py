@@ -1,4 +1,4 @@
-"""Graphlane opens by itself only a regular file; whatever else lies there is an error at once."""
+"""Graphlane opens only regular files by itself. Anything else is an error at once."""
 
 import os
 import random
@@ -13,7 +13,7 @@ import pytest
 from harness import BUILD, run
 
 CONTENT = random.Random(36).randbytes(1_200_000)
-SECONDS_MAX = 20  # of a command that must not wait at all
+SECONDS_MAX = 20  # for a command that must not wait at all
 
 
 def make_fifo(path):
@@ -21,7 +21,7 @@ def make_fifo(path):
 
 
 def make_socket(path):
-    """Bound by a short name: a socket's path has 108 bytes."""
+    """Binds a short name: a socket's path has at most 108 bytes."""
     directory = os.open(path.parent, os.O_PATH)
     try:
         with socket.socket(socket.AF_UNIX) as bound:
@@ -31,7 +31,7 @@ def make_socket(path):
 
 
 def make_device(path):
-    """/dev/tty: it has no bytes, and to open it may make it the terminal of a daemon."""
+    """/dev/tty has no bytes, and opening it could make it a daemon's controlling terminal."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(5, 0))
@@ -46,7 +46,7 @@ KINDS = {"fifo": make_fifo, "socket": make_socket, "device": make_device, "direc
 
 @pytest.fixture
 def imported(graphlane, volume, tmp_path):
-    """A volume with the striped file `data`, and the file that it was made of."""
+    """A volume with the striped file `data`, and its source file."""
     made = volume(device_count=2, depth="64K", stripe=["data"])
     (tmp_path / "data").write_bytes(CONTENT)
     graphlane("import", tmp_path / "data", made.path)
@@ -63,7 +63,7 @@ def first_part(volume):
 
 
 def ends(graphlane, *words, stdin=subprocess.DEVNULL):
-    """The command's result. One that waits is killed, and the test fails."""
+    """The command's result. A command that waits is killed, and the test fails."""
     return subprocess.run([graphlane.program, *words], capture_output=True, text=True, errors="replace",
                           stdin=stdin, timeout=SECONDS_MAX)
 
@@ -119,7 +119,7 @@ def test_a_grids_meta_of_another_kind_is_an_error_at_once(graphlane, tmp_path, k
     assert ends(graphlane, "advise", tmp_path / "grid").returncode != 0
 
 
-# A filesystem that answers nothing but its own beginning, mounted at argv[1], until stdin ends.
+# A filesystem mounted at argv[1] that answers only its INIT, until stdin ends.
 SILENT = """
 import ctypes, os, select, struct, sys, threading
 device = os.open("/dev/fuse", os.O_RDWR)
@@ -141,8 +141,9 @@ os._exit(0)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signals_end_a_program_whose_file_is_identified(graphlane, imported, root, number):
-    """A device lies on a filesystem that does not answer, and the file is looked for there."""
+def test_signals_end_a_program_while_its_file_is_identified(graphlane, imported, root, number):
+    """A device lies on a filesystem that does not answer, and the library looks for the file
+    there."""
     device = imported.devices[1]
     with subprocess.Popen([sys.executable, "-c", SILENT, device], text=True, stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE) as silent:

@@ -1,4 +1,5 @@
-"""`graphlane stat` counts what preloaded programs read past the server, and one user cannot change another's counts."""
+"""`graphlane stat` counts reads of preloaded programs that bypass the server. No user can change
+another's counts."""
 
 import json
 import subprocess
@@ -32,7 +33,7 @@ def test_of_a_mount(graphlane, striped, mount, tmp_path):
 
 
 def test_of_a_volume_that_run_mounts(graphlane, striped, tmp_path):
-    """Each program has a mount of its own; the volume's server adds them up while any of them runs."""
+    """Each program has a private mount. The volume's server adds them up while any of them runs."""
     keeper = subprocess.Popen([graphlane.program, "run", "--", "sh", "-c", f"cat {striped.path}/data > /dev/null; cat"],
                               stdin=subprocess.PIPE)
     try:

@@ -21,7 +21,7 @@ def grid(tmp_path_factory):
 
 @pytest.fixture
 def auto(graphlane, tmp_path):
-    """A volume whose imports choose."""
+    """A volume that chooses a depth at each import."""
     devices = [tmp_path / f"device{n}" for n in range(3)]
     for device in devices:
         device.mkdir()
@@ -37,13 +37,13 @@ def advice(graphlane, path, *words) -> dict:
 
 
 def default_of(graphlane, made) -> int:
-    """Of such devices as this machine has: 3M on disks, 512K on SSDs."""
+    """The expected depth on devices as this machine has: 3M on disks, 512K on SSDs."""
     default = advice(graphlane, made.path)["stripe_depth_default"]
     assert default in [3 << 20, 512 << 10]
     return default
 
 
-def test_an_import_takes_what_advise_says(graphlane, volume, grid):
+def test_an_import_uses_the_advised_depth(graphlane, volume, grid):
     made = volume(depth="16K", stripe=["column", "row"])
     told = advice(graphlane, grid, "--devices", 4)
     graphlane("import", "--stripe-depth", "auto", grid, made.path)
@@ -54,13 +54,13 @@ def test_an_import_takes_what_advise_says(graphlane, volume, grid):
         depth = depth_of(graphlane, made.path / "grid" / sweep["name"])
         assert depth == sweep["stripe_depth_auto"]
         assert depth % 4096 == 0 and UNIT_MIN <= depth <= requests["max"]
-    # The volume's own depth is for what comes without.
+    # The volume's own depth holds for files without an advice.
     graphlane("import", grid, made.path / "again")
     assert depth_of(graphlane, made.path / "again/column") == 16384
     graphlane("check", made.path)
 
 
-def test_a_volume_that_chooses(graphlane, auto, grid, tmp_path):
+def test_an_auto_volume_chooses_at_import(graphlane, auto, grid, tmp_path):
     info = json.loads(graphlane("info", "--json", auto.path).stdout)
     assert info["stripe_depth_auto"] is True
     assert info["stripe_depth"] == default_of(graphlane, auto), "for programs of before, and for new files"
@@ -75,7 +75,7 @@ def test_a_volume_that_chooses(graphlane, auto, grid, tmp_path):
     assert [*snapshot(tmp_path / "back").values()] == [*snapshot(grid).values()]
 
 
-def test_a_graph_that_is_made_in_a_volume_that_chooses(graphlane, auto, tmp_path):
+def test_an_auto_volume_chooses_for_a_generated_graph(graphlane, auto, tmp_path):
     edges = graphs.write_bin(tmp_path / "edges.bin", graphs.random_edges(3000, 500_000, seed=5))
     graphlane("convert", "-p", 4, edges, auto.path / "grid")
     told = advice(graphlane, auto.path / "grid")
@@ -108,13 +108,13 @@ def test_on_ssds_stripes_are_finer(graphlane, disks, tmp_path):
     assert "SSDs" in graphlane("advise", tmp_path / "auto/grid").stdout
 
 
-def test_new_files_in_a_mount_get_the_number(graphlane, auto, mount):
+def test_new_files_in_a_mount_get_the_chosen_depth(graphlane, auto, mount):
     with mount(auto) as mnt:
         (mnt / "column").write_bytes(b"x" * 10_000)
     assert depth_of(graphlane, auto.path / "column") == default_of(graphlane, auto)
 
 
-def test_restriping_a_volume_that_chooses(graphlane, refused, auto, grid):
+def test_restriping_an_auto_volume(graphlane, refused, auto, grid):
     graphlane("import", grid, auto.path)
     refused("restripe", auto.path, naming="--stripe-depth")
     graphlane("restripe", "--stripe-depth", "12M", auto.path)
@@ -140,11 +140,11 @@ def test_a_damaged_grid_is_refused_by_file_offset_and_reason(
     line = refused("advise", damaged, naming=damaged / file)
     assert reason in line
     assert reason in refused("import", damaged, auto.path, naming=damaged / file)
-    # Who says a depth needs no table.
+    # An explicit depth needs no table.
     graphlane("import", "--stripe-depth", "64K", damaged, auto.path / "all the same")
 
 
-def test_advise_of_a_striped_graph_is_that_of_the_plain_one(graphlane, volume, grid, mount, tmp_path):
+def test_advice_for_a_striped_and_a_plain_graph_agrees(graphlane, volume, grid, mount, tmp_path):
     made = volume(depth="8K", stripe=["*"])
     graphlane("import", "--min-size", "1", grid, made.path)
     plain = advice(graphlane, grid, "--devices", 4)
@@ -159,7 +159,7 @@ def test_advise_of_a_striped_graph_is_that_of_the_plain_one(graphlane, volume, g
             assert told[key] == plain[key]
 
 
-def test_a_request_is_one_that_an_engine_makes(graphlane, auto, engines, grid, tmp_path):
+def test_the_advice_assumes_the_engines_request_size(graphlane, auto, engines, grid, tmp_path):
     graphlane("import", grid, auto.path)
     graphlane("run", "--no-mount", f"--report={tmp_path / 'report'}", "--",
               engines / "grid_engine", "pagerank", auto.path / "grid", "--iterations", 3,
@@ -172,7 +172,7 @@ def test_a_request_is_one_that_an_engine_makes(graphlane, auto, engines, grid, t
     assert files["column"]["reads"] == 3 * told["column"]["count"]
 
 
-def test_shards_get_a_depth_by_their_pieces(graphlane, volume, engines, tmp_path):
+def test_the_depth_of_shards_follows_their_pieces(graphlane, volume, engines, tmp_path):
     edges = graphs.write_bin(tmp_path / "edges.bin", graphs.random_edges(3000, 1_500_000, seed=1))
     (tmp_path / "shards").mkdir()
     run(engines / "shard_engine", "shard", edges, tmp_path / "shards/g", "--shards", 2)
@@ -189,14 +189,14 @@ def test_shards_get_a_depth_by_their_pieces(graphlane, volume, engines, tmp_path
         by_name["g.1_2.adj"]["stripe_depth_auto"])
 
 
-def test_what_is_no_graph(graphlane, refused, auto, tmp_path):
+def test_advice_for_a_file_that_is_no_graph(graphlane, refused, auto, tmp_path):
     assert advice(graphlane, tmp_path)["format"] == "unknown"
     assert "none that is known" in graphlane("advise", tmp_path).stdout
     refused("advise", tmp_path / "none", naming=tmp_path / "none")
     (tmp_path / "file").write_bytes(np.arange(1 << 20, dtype="<i4").tobytes())
     refused("advise", tmp_path / "file", naming="not a directory")
     refused("advise", "--devices", 1, tmp_path, naming="--devices", status=2)
-    # Spread over all devices, by no more than the default.
+    # Spread over all devices, with the default depth at most.
     graphlane("import", tmp_path / "file", auto.path)
     assert depth_of(graphlane, auto.path / "file") == (4 << 20) // 12 // 4096 * 4096
 

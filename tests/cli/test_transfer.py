@@ -18,7 +18,7 @@ from harness import Graphlane, Job, Volume, run, snapshot
 
 @pytest.fixture
 def data(tmp_path):
-    """A file of some stripes and an odd end."""
+    """A file of several stripes with an odd end."""
     path = tmp_path / "data"
     path.write_bytes(random.Random(1).randbytes(3_000_017))
     return path
@@ -28,7 +28,7 @@ def parts(made: Volume) -> list[Path]:
     return [path for device in made.devices for path in device.glob("*/parts/*/" + 32 * "?")]
 
 
-def test_a_file_comes_back_as_it_was(graphlane, volume, data, tmp_path):
+def test_a_round_trip_keeps_the_file(graphlane, volume, data, tmp_path):
     made = volume(depth="64K")
     graphlane("import", data, made.path)
     assert (made.path / "data").stat().st_size == 4096
@@ -61,7 +61,7 @@ def test_ls_shows_true_sizes_and_layouts(graphlane, volume, data, tmp_path):
     assert ".graphlane" not in graphlane("ls", "-R", made.path).stdout
 
 
-def test_the_policy_and_its_options_say_what_is_striped(graphlane, volume, data, tmp_path):
+def test_the_policy_and_its_options_choose_striped_files(graphlane, volume, data, tmp_path):
     made = volume(stripe=["column"])
     (tmp_path / "tree").mkdir()
     for name in ["column", "row", "shard.adj"]:
@@ -88,7 +88,7 @@ def test_nothing_is_overwritten_unasked(graphlane, refused, volume, data):
 
 
 def test_export_of_the_contents_of_all_and_of_a_directory(graphlane, volume, data, tmp_path):
-    """SOURCE/. as for cp -r: into the target, also when that is there already."""
+    """SOURCE/. as for cp -r: into the target, even if that exists."""
     made = volume()
     (tmp_path / "tree/sub").mkdir(parents=True)
     shutil.copy(data, tmp_path / "tree/sub/big")
@@ -103,7 +103,7 @@ def test_export_of_the_contents_of_all_and_of_a_directory(graphlane, volume, dat
         shutil.rmtree(back)
 
 
-# The copies were made beside it, from where they could not be renamed.
+# The copies were once made beside the target, from where they could not be renamed.
 def test_export_into_a_directory_that_is_a_filesystem(graphlane, volume, data, small_filesystem, tmp_path):
     made = volume(depth="64K")
     graphlane("import", data, made.path)
@@ -113,7 +113,7 @@ def test_export_into_a_directory_that_is_a_filesystem(graphlane, volume, data, s
     assert [path.name for path in there.iterdir()] == ["data"]
 
 
-def test_what_a_killed_export_leaves_goes_with_the_next(graphlane, volume, data, tmp_path):
+def test_the_next_export_removes_leftovers_of_a_killed_one(graphlane, volume, data, tmp_path):
     made = volume(depth="64K")
     large = tmp_path / "large"
     large.write_bytes(random.Random(2).randbytes(64 << 20))
@@ -133,8 +133,8 @@ def test_what_a_killed_export_leaves_goes_with_the_next(graphlane, volume, data,
     assert sorted(path.name for path in out.iterdir()) == ["second", "third"]
 
 
-def test_export_does_not_take_the_place_of_what_is_no_file(graphlane, refused, volume, data, tmp_path):
-    """It did, of /dev/stdout, for one, which is a link to such."""
+def test_export_replaces_only_regular_files(graphlane, refused, volume, data, tmp_path):
+    """It once replaced /dev/stdout, which is a link to a device."""
     made = volume()
     graphlane("import", data, made.path)
     os.mkfifo(tmp_path / "pipe")
@@ -201,7 +201,7 @@ def test_missing_sources_and_targets(refused, volume, data, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["ls", "rm"])
-def test_what_is_missing_does_not_stop_the_others(graphlane, volume, command):
+def test_a_missing_source_does_not_stop_the_others(graphlane, volume, command):
     made = volume()
     there = [made.path / name for name in ["a", "b"]]
     for path in there:
@@ -217,8 +217,8 @@ def test_what_is_missing_does_not_stop_the_others(graphlane, volume, command):
         assert not any(path.exists() for path in there)
 
 
-def test_a_terminal_obeys_no_name(graphlane, volume, data):
-    """Programs get it as it is."""
+def test_control_characters_in_names_are_escaped_on_a_terminal(graphlane, volume, data):
+    """A program gets the name unchanged."""
     made = volume()
     name = "\x1b]0;title\a\x7f"
     graphlane("import", data, made.path / name)
@@ -230,7 +230,7 @@ def test_a_terminal_obeys_no_name(graphlane, volume, data):
         assert terminal.read(4096).endswith(b"  ?]0;title??\r\n")
 
 
-def test_dashes_hide_no_path(graphlane, volume):
+def test_a_path_after_dashes_is_not_an_option(graphlane, volume):
     made = volume()
     for name in ["a", "b", "-c"]:
         (made.path / name).write_text(name)
@@ -282,7 +282,7 @@ def test_a_damaged_stub_is_named(graphlane, refused, volume, data, tmp_path, dam
     refused("import", stub, volume().path, naming=stub)
 
 
-def test_a_source_that_we_may_not_read_leaves_nothing(volume, graphlane, tmp_path):
+def test_an_unreadable_source_leaves_nothing(volume, graphlane, tmp_path):
     if os.geteuid() == 0:
         pytest.skip("not applicable: root reads everything")
     made = volume()
@@ -303,7 +303,7 @@ def test_a_full_device_is_named_and_nothing_stays(graphlane, refused, data, smal
               "--stripe-depth", "64K")
     line = refused("import", data, tmp_path / "vol", naming=devices[2])
     assert "No space left on device" in line
-    # Holes are not reserved, so here the device fills up while data is written.
+    # Holes are not reserved, so the device fills up while data is written.
     with open(tmp_path / "holes", "wb") as file:
         file.truncate(20 << 20)
         file.write(data.read_bytes())
@@ -312,7 +312,7 @@ def test_a_full_device_is_named_and_nothing_stays(graphlane, refused, data, smal
 
 
 def test_a_file_of_an_ordinary_user(graphlane, root, data):
-    """nobody's volume, import and export, end to end, and what others may read."""
+    """An ordinary user's volume, import and export, end to end, and what other users may read."""
     if shutil.which("setpriv") is None:
         pytest.skip("setpriv is missing")
     with tempfile.TemporaryDirectory() as scratch:
@@ -337,7 +337,7 @@ def test_a_file_of_an_ordinary_user(graphlane, root, data):
             result = nobody(graphlane.program, *words)
             assert result.returncode == 0, result.stderr
         assert (mine / "back").read_bytes() == data.read_bytes()
-        # Root's volume: nobody reads what he may, and changes nothing.
+        # In root's volume the user reads only permitted files, and changes nothing.
         for d in range(2):
             (home / f"r{d}").mkdir()
         graphlane("create", home / "rv", "-d", home / "r0", "-d", home / "r1",
@@ -387,8 +387,8 @@ def test_run_from_within_the_volume(graphlane: Graphlane, volume, data):
     assert parts(made) == []
 
 
-def test_the_names_of_what_was_imported_are_durable(graphlane, volume, tmp_path):
-    """Of new files, too, which replace nothing."""
+def test_names_of_imported_files_are_durable(graphlane, volume, tmp_path):
+    """That includes new files, which replace nothing."""
     made = volume()
     (tmp_path / "data").write_bytes(b"x" * 100_000)
     log = tmp_path / "calls"

@@ -1,4 +1,5 @@
-"""`graphlane try` times a program in four ways, says what to do, and leaves nothing behind."""
+"""`graphlane try` times a program in four ways, gives a recommendation, and leaves nothing
+behind."""
 
 import json
 import os
@@ -33,7 +34,7 @@ def tried(graphlane, place):
     return run
 
 
-def test_all_ways_are_timed_and_nothing_is_left(tried, place, fuse):
+def test_try_times_all_ways_and_leaves_nothing(tried, place, fuse):
     before = snapshot(place)
     said = json.loads(tried("--json").stdout)
     assert [way["way"] for way in said["ways"]] == WAYS
@@ -42,7 +43,7 @@ def test_all_ways_are_timed_and_nothing_is_left(tried, place, fuse):
     assert snapshot(place) == before
 
 
-def test_without_a_command_every_file_is_read_each_time(graphlane, place, fuse):
+def test_without_a_command_each_way_reads_every_file(graphlane, place, fuse):
     log = place / "log"
     (place / "bin").mkdir()
     dd = place / "bin/dd"
@@ -63,7 +64,7 @@ def test_a_command_of_the_user_sees_the_same_bytes_each_way(tried, fuse):
 @pytest.mark.parametrize("words, said", [
     (["--", "echo", "hi"], "no {} in its words"), (["--", "false", "{}"], "where it is: false: exit status 1"),
     (["--", "no-such-program", "{}"], "no-such-program: cannot run: No such file")])
-def test_what_cannot_be_tried_is_one_line(tried, place, words, said):
+def test_an_impossible_try_is_one_line(tried, place, words, said):
     before = snapshot(place)
     failed = tried(*words, check=False)
     assert failed.returncode == 1 and said in failed.stderr.splitlines()[-1]

@@ -1,4 +1,5 @@
-"""Wrong uses of every command: one line that names what the user gave and what helps, and the right status."""
+"""A wrong use of any command gives one line, which names the user's input and a remedy, and the
+right status."""
 
 import os
 import random
@@ -11,8 +12,8 @@ from harness import run
 
 PARSER_WORDS = ["subcommand", "not expected", "not in range", "not in {", "Could not convert", "TEXT", "requires", "nobody"]
 
-# Words, the status, and what is printed. "x" stands for a directory that is no volume, "f" for a file that is in
-# "vol" as well, "e.txt" for an edge list.
+# Words, status and message. "x" stands for a directory that is no volume, "f" for a file that "vol"
+# has too, "e.txt" for an edge list.
 USAGE = [
     ("", 2, "no command given (see graphlane --help)"),
     ("-v", 2, "unknown option -v (see graphlane --help)"),
@@ -84,7 +85,7 @@ FAILURES = [
 
 @pytest.fixture
 def place(graphlane, volume, tmp_path):
-    """A working directory as the tables want it."""
+    """A working directory with the files of the tables."""
     for name in ("d0", "d1", "x", "mnt"):
         (tmp_path / name).mkdir()
     (tmp_path / "f").write_bytes(random.Random(1).randbytes(300_000))
@@ -116,7 +117,7 @@ def test_failures(graphlane, fuse, place):
         check(graphlane, place, words, status, line)
 
 
-def test_an_absolute_path_stays_one(graphlane, place):
+def test_an_absolute_path_is_printed_as_given(graphlane, place):
     check(graphlane, place, f"import {place}/f {place}/vol", 1, f"{place}/vol/f: exists already (--overwrite replaces it)")
 
 
@@ -141,7 +142,7 @@ OF_ANOTHER_USER = [
 ]
 
 
-def test_what_an_ordinary_user_may_not(graphlane, root, place, open_tmp):
+def test_refusals_for_an_ordinary_user(graphlane, root, place, open_tmp):
     if shutil.which("setpriv") is None:
         pytest.skip("not applicable: setpriv is missing")
     if os.stat("/root").st_mode & 0o005:
