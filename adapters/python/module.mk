@@ -15,7 +15,7 @@ nanobind_flags = -isystem $(python_includes) -isystem $(nanobind)/include -isyst
 # What the readers of `pages` and `dual` need beside libgraphlane-graph, position-independent.
 python_kv := $(filter-out $(graph_kit_graphfmt) $(graph_kit_adapters),$(wildcard adapters/kv/*.cc) adapters/kv/cache/value_cache.cc adapters/kv/cache/eviction.cc \
   graphfmt/pages/pages.cc graphfmt/pages/page_store.cc graphfmt/pages/store_head.cc graphfmt/pages/page_packer.cc \
-  graphfmt/dual/dual.cc graphfmt/dual/dual_read.cc adapters/python/src/page_graph.cc adapters/python/src/dual_rows.cc)
+  graphfmt/dual/dual.cc graphfmt/dual/dual_read.cc adapters/python/src/page_graph.cc adapters/python/src/dual_rows.cc adapters/python/src/bv_reader.cc)
 PYTHON_OBJECTS := $(call objects_in,$(PYTHON_BUILD),kv,$(python_kv))
 python_flags = -std=c++20 -O2 -g1 -pthread -fPIC -fvisibility=hidden
 

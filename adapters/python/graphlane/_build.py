@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphlane import _command
+from graphlane._bvgraph import BvGraph
 from graphlane._graph import Graph
 from graphlane._open import open_graph
 
@@ -72,32 +73,10 @@ def from_scipy(matrix: Any, path: str | os.PathLike | None = None, *, weights: b
     return from_edges(pieces(), path, num_vertices=matrix.shape[0], **options)
 
 
-def from_webgraph(basename: str | os.PathLike, path: str | os.PathLike | None = None, **options: Any) -> Graph:
-    """Stores a BVGraph (basename.graph, basename.properties), streamed. Needs the package webgraph. Options as from_edges."""
-    try:
-        from webgraph import BvGraph
-    except ImportError:
-        raise ImportError("from_webgraph needs the package webgraph: pip install webgraph") from None
-    graph = BvGraph(os.fspath(basename))
-    return from_edges(_webgraph_pieces(graph), path, num_vertices=graph.num_nodes(), **options)
-
-
-def _webgraph_pieces(graph: Any) -> Iterator[Arrays]:
-    sources: list[NDArray] = []
-    targets: list[NDArray] = []
-    count = 0
-    for vertex in range(graph.num_nodes()):
-        successors = np.fromiter(graph.successors(vertex), np.uint32)
-        if not len(successors):
-            continue
-        sources.append(np.full(len(successors), vertex, np.uint32))
-        targets.append(successors)
-        count += len(successors)
-        if count >= PIECE_EDGES:
-            yield np.concatenate(sources), np.concatenate(targets), None
-            sources, targets, count = [], [], 0
-    if sources:
-        yield np.concatenate(sources), np.concatenate(targets), None
+def from_webgraph(basename: str | os.PathLike[str], path: str | os.PathLike[str] | None = None, **options: Any) -> Graph:
+    """Stores a BVGraph (basename.graph, basename.properties), streamed. Options as from_edges."""
+    graph = BvGraph(basename)
+    return from_edges(graph.pieces(), path, num_vertices=graph.num_vertices, **options)
 
 
 def _made(path: str | os.PathLike | None, build: Callable[[Path], Any]) -> Graph:

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "adapters/graph/kit/list_reader.h"
+#include "adapters/python/src/bv_reader.h"
 #include "adapters/python/src/dual_rows.h"
 #include "adapters/python/src/page_graph.h"
 #include "graphfmt/graph_directory.h"
@@ -257,6 +258,35 @@ class FileReader {
   OpenGraphFile file_;
 };
 
+// A BVGraph in memory, by pieces.
+class BvGraph {
+ public:
+  // `codes`: of degrees, references, block counts, blocks and residuals, as BvCode has them.
+  BvGraph(nb::object bits, const std::string& name, uint64_t vertex_count, uint32_t window, uint32_t interval_length_min,
+          uint32_t zeta_k, const std::vector<int>& codes)
+      : bits_(std::move(bits), false, 1),
+        reader_({.vertex_count = vertex_count, .window = window, .interval_length_min = interval_length_min, .zeta_k = zeta_k,
+                 .degrees = code(codes, 0), .references = code(codes, 1), .block_counts = code(codes, 2),
+                 .blocks = code(codes, 3), .residuals = code(codes, 4)},
+                {bits_.as<const uint8_t>(), bits_.count()}, name) {}
+
+  // (sources, targets) of the next vertices, about `count`; empty: the end.
+  nb::tuple read(uint64_t count) {
+    {
+      nb::gil_scoped_release release;
+      check(reader_.read(count, arcs_));
+    }
+    return nb::make_tuple(array_of(arcs_.sources, numpy->uint32), array_of(arcs_.targets, numpy->uint32));
+  }
+
+ private:
+  static BvCode code(const std::vector<int>& codes, size_t index) { return static_cast<BvCode>(codes.at(index)); }
+
+  const Bytes bits_;
+  BvReader reader_;
+  BvReader::Arcs arcs_;
+};
+
 // "lists", "dual" or "pages".
 std::string stored_format(const std::string& path) { return std::string(name_of(value_of(read_graph_header(path)).kind)); }
 
@@ -328,6 +358,12 @@ NB_MODULE(_core, m) {
       .def_prop_ro("partitions", [](const BlockGraph& g) { return g.header().partitions; })
       .def("first_vertex", &BlockGraph::first_vertex, nb::arg("row"))
       .def("row", &BlockGraph::row, nb::arg("row"), nb::arg("side"));
+
+  nb::class_<BvGraph>(m, "BvGraph")
+      .def(nb::init<nb::object, const std::string&, uint64_t, uint32_t, uint32_t, uint32_t, const std::vector<int>&>(),
+           nb::arg("bits"), nb::arg("name"), nb::arg("vertex_count"), nb::arg("window"), nb::arg("interval_length_min"),
+           nb::arg("zeta_k"), nb::arg("codes"))
+      .def("read", &BvGraph::read, nb::arg("count"));
 
   nb::class_<FileReader>(m, "FileReader")
       .def(nb::init<const std::string&, const std::string&>(), nb::arg("directory"), nb::arg("name"))
