@@ -5,8 +5,9 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from graphlane import __version__, _build, _command, _core
+from graphlane import _build, _command, _core
 from graphlane._graph import Graph
 from graphlane._open import open_graph
 
@@ -40,7 +41,7 @@ def _parser(name: str, description: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _common(given: argparse.Namespace) -> dict:
+def _common(given: argparse.Namespace) -> dict[str, Any]:
     return {"memory": given.memory, "overwrite": given.overwrite, "progress": False if given.quiet else True}
 
 
@@ -139,7 +140,7 @@ def main() -> None:
     if word in ("-h", "--help"):
         print(USAGE)
     elif word == "--version":
-        print(__version__)
+        print(_core.__version__)
     elif word == "program":
         print(_command.PROGRAM)
     elif word in OWN:

@@ -18,10 +18,10 @@ PIECE_EDGES = 1 << 20
 VERTEX_MAX = 2**32 - 2
 FORMATS = ("lists", "dual", "pages", "grid", "csr", "shards")
 
-Arrays = tuple[NDArray, NDArray, NDArray | None]
+Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
 
 
-def from_edges(edges: Any, path: str | os.PathLike | None = None, *, weights: Any = None, directed: bool = True,
+def from_edges(edges: Any, path: str | os.PathLike[str] | None = None, *, weights: Any = None, directed: bool = True,
                num_vertices: int | None = None, format: str = "lists", codec: str | None = None, simple: bool = False,
                memory: int | str = "1GiB", overwrite: bool = False, progress: bool | None = None) -> Graph:
     """Stores edges as a graph at `path`, and opens it. Without a path it is temporary: its close() removes it.
@@ -55,7 +55,7 @@ def from_edges(edges: Any, path: str | os.PathLike | None = None, *, weights: An
     return _made(path, lambda target: _command.run(*words, "-", target, feed=feed, progress=progress))
 
 
-def from_scipy(matrix: Any, path: str | os.PathLike | None = None, *, weights: bool = False, **options: Any) -> Graph:
+def from_scipy(matrix: Any, path: str | os.PathLike[str] | None = None, *, weights: bool = False, **options: Any) -> Graph:
     """Stores the adjacency matrix (scipy.sparse, square): an arc for each entry, `weights` its value. Options as from_edges."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"an adjacency matrix is square, not {matrix.shape}")
@@ -79,7 +79,7 @@ def from_webgraph(basename: str | os.PathLike[str], path: str | os.PathLike[str]
     return from_edges(graph.pieces(), path, num_vertices=graph.num_vertices, **options)
 
 
-def _made(path: str | os.PathLike | None, build: Callable[[Path], Any]) -> Graph:
+def _made(path: str | os.PathLike[str] | None, build: Callable[[Path], Any]) -> Graph:
     if path is not None:
         build(Path(path))
         return open_graph(path)
@@ -138,13 +138,13 @@ def _arrays(edges: Any, weights: Any) -> Arrays:
     return sources, targets, values
 
 
-def _cut(sources: NDArray, targets: NDArray, weights: NDArray | None) -> Iterator[Arrays]:
+def _cut(sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any] | None) -> Iterator[Arrays]:
     for begin in range(0, len(sources), PIECE_EDGES):
         end = begin + PIECE_EDGES
         yield sources[begin:end], targets[begin:end], None if weights is None else weights[begin:end]
 
 
-def _weight_dtype(weights: NDArray | None) -> np.dtype | None:
+def _weight_dtype(weights: NDArray[Any] | None) -> np.dtype | None:
     """float32, float64 or int64: the type that holds them all."""
     if weights is None:
         return None
@@ -153,7 +153,7 @@ def _weight_dtype(weights: NDArray | None) -> np.dtype | None:
     return np.dtype("<f4") if weights.dtype == np.float32 else np.dtype("<f8")
 
 
-def _vertices(numbers: NDArray) -> NDArray:
+def _vertices(numbers: NDArray[Any]) -> NDArray[Any]:
     if numbers.dtype.kind not in "iu":
         raise TypeError(f"vertices are whole numbers, not {numbers.dtype}")
     if len(numbers) and (int(numbers.min()) < 0 or int(numbers.max()) > VERTEX_MAX):
@@ -161,7 +161,7 @@ def _vertices(numbers: NDArray) -> NDArray:
     return numbers
 
 
-def _write(file: Any, sources: NDArray, targets: NDArray, weights: NDArray | None, dtype: np.dtype | None) -> None:
+def _write(file: Any, sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any] | None, dtype: np.dtype | None) -> None:
     if (weights is None) != (dtype is None):
         raise ValueError("some of the pieces have weights, and some have none")
     fields: list[Any] = [("source", "<u4"), ("target", "<u4")]

@@ -49,7 +49,8 @@ class _Messages(threading.Thread):
 
     def __init__(self, pipe: Any, shown: bool) -> None:
         super().__init__(daemon=True)
-        self.pipe, self.shown, self.kept = pipe, shown, []
+        self.pipe, self.shown = pipe, shown
+        self.kept: list[str] = []
         self.start()
 
     def run(self) -> None:
@@ -70,7 +71,7 @@ class _Messages(threading.Thread):
         return lines[-1] if lines else "".join(self.kept).strip()
 
 
-def _stop(process: subprocess.Popen) -> None:
+def _stop(process: subprocess.Popen[bytes]) -> None:
     """As Ctrl-C on a terminal: the command removes what it has half made."""
     process.send_signal(signal.SIGINT)
     try:
@@ -80,7 +81,7 @@ def _stop(process: subprocess.Popen) -> None:
         process.wait()
 
 
-def run(*words: str | os.PathLike, feed: Callable[[Any], None] | None = None, progress: bool | None = None,
+def run(*words: str | os.PathLike[str], feed: Callable[[Any], None] | None = None, progress: bool | None = None,
         ok: Sequence[int] = (0,)) -> str:
     """Runs the command and returns its output. `feed` writes its input, to the file that it is given. Raises Error with the command's
     own line; an exception of `feed`, and Ctrl-C, end the command."""
@@ -89,9 +90,11 @@ def run(*words: str | os.PathLike, feed: Callable[[Any], None] | None = None, pr
     environment = os.environ | {"GRAPHLANE_PARENT": str(os.getpid())}
     process = subprocess.Popen(command, stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
-    messages = _Messages(_text(process.stderr), _shows_progress(progress))
+    assert process.stdout is not None and process.stderr is not None
+    stdout, stderr = process.stdout, process.stderr
+    messages = _Messages(_text(stderr), _shows_progress(progress))
     output: list[bytes] = []
-    reader = threading.Thread(target=lambda: output.append(process.stdout.read()), daemon=True)
+    reader = threading.Thread(target=lambda: output.append(stdout.read()), daemon=True)
     reader.start()
     try:
         if feed:
@@ -107,8 +110,8 @@ def run(*words: str | os.PathLike, feed: Callable[[Any], None] | None = None, pr
     finally:
         reader.join()
         messages.join()
-        process.stdout.close()
-        process.stderr.close()
+        stdout.close()
+        stderr.close()
     if process.returncode not in ok:
         told = messages.error() or output[0].decode(errors="replace").strip()
         error = Error(told or f"{words[0]}: ended with status {process.returncode}")
@@ -121,17 +124,20 @@ def _text(pipe: Any) -> Iterable[str]:
     return (line.decode(errors="replace") for line in pipe)
 
 
-def _feed(process: subprocess.Popen, feed: Callable[[Any], None]) -> None:
+def _feed(process: subprocess.Popen[bytes], feed: Callable[[Any], None]) -> None:
     """A command that has failed takes no more input; its own message says why."""
+    assert process.stdin is not None
     try:
-        with process.stdin:
-            feed(process.stdin)
+        with process.stdin as pipe:
+            feed(pipe)
     except BrokenPipeError:
         pass
 
 
-def run_json(*words: str | os.PathLike, **options: Any) -> Any:
-    return json.loads(run(*words, "--json", **options))
+def run_json(*words: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
+    """Of a command that prints an object."""
+    found: dict[str, Any] = json.loads(run(*words, "--json", **options))
+    return found
 
 
 def main() -> None:

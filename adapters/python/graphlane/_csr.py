@@ -1,6 +1,7 @@
 """Graphs of the format `csr`: arrays of numpy, used where they lie."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,21 +22,21 @@ class CsrGraph(Graph):
         self._indptr = _files.npy(path, "indptr.npy")
         self._indices = _files.npy(path, "indices.npy")
         self._data = _files.npy(path, "data.npy") if (path / "data.npy").exists() else None
-        self._transposed: tuple[NDArray, NDArray, NDArray | None] | None = None
+        self._transposed: tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None] | None = None
         self.num_vertices, self.num_arcs = len(self._indptr) - 1, len(self._indices)
         self.weight_type = "none" if self._data is None else weight_type(self._data.dtype)
         if self.num_vertices < 0 or int(self._indptr[-1]) != self.num_arcs:
             raise Error(f"{path}: indptr.npy ends with another number than indices.npy has")
 
     @property
-    def indptr(self) -> NDArray:
+    def indptr(self) -> NDArray[Any]:
         return self._indptr
 
     @property
-    def indices(self) -> NDArray:
+    def indices(self) -> NDArray[Any]:
         return self._indices
 
-    def _arrays(self, side: int) -> tuple[NDArray, NDArray, NDArray | None]:
+    def _arrays(self, side: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
         if side == 0:
             return self._indptr, self._indices, self._data
         if self._transposed is None:
@@ -47,7 +48,7 @@ class CsrGraph(Graph):
             return np.bincount(self._indices, minlength=self.num_vertices).astype(np.uint64)
         return np.diff(self._indptr).astype(np.uint64)
 
-    def _read(self, ids: NDArray[np.uint64], side: int, weights: bool) -> tuple[NDArray, ...]:
+    def _read(self, ids: NDArray[np.uint64], side: int, weights: bool) -> tuple[NDArray[Any], ...]:
         return gather(ids, *self._arrays(side), weights=weights, path=self.path)
 
 
@@ -55,8 +56,8 @@ def weight_type(dtype: np.dtype) -> str:
     return dtype.name if dtype.name in ("float32", "float64", "int64") else "float64"
 
 
-def gather(ids: NDArray[np.uint64], indptr: NDArray, indices: NDArray, data: NDArray | None, *, weights: bool,
-           path: Path, first: int = 0) -> tuple[NDArray, ...]:
+def gather(ids: NDArray[np.uint64], indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any] | None, *, weights: bool,
+           path: Path, first: int = 0) -> tuple[NDArray[Any], ...]:
     """Lists out of a CSR whose row 0 is the vertex `first`."""
     count = len(indptr) - 1
     if len(ids) and (int(ids.min()) < first or int(ids.max()) >= first + count):
@@ -68,7 +69,7 @@ def gather(ids: NDArray[np.uint64], indptr: NDArray, indices: NDArray, data: NDA
     offsets = np.zeros(len(ids) + 1, np.uint64)
     np.cumsum(lengths, out=offsets[1:])
     if len(rows) and np.all(np.diff(rows) == 1):  # consecutive: one slice
-        places: slice | NDArray = slice(int(begins[0]), int(begins[-1] + lengths[-1]))
+        places: slice | NDArray[Any] = slice(int(begins[0]), int(begins[-1] + lengths[-1]))
     else:
         places = np.repeat(begins - offsets[:-1].astype(np.int64), lengths) + np.arange(int(offsets[-1]))
     lists = np.asarray(indices[places]).astype(np.uint32)
@@ -78,7 +79,7 @@ def gather(ids: NDArray[np.uint64], indptr: NDArray, indices: NDArray, data: NDA
     return offsets, lists, values
 
 
-def transpose(indptr: NDArray, indices: NDArray, data: NDArray | None) -> tuple[NDArray, NDArray, NDArray | None]:
+def transpose(indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
     count = len(indptr) - 1
     order = np.argsort(indices, kind="stable")
     sources = np.repeat(np.arange(count, dtype=np.uint32), np.diff(indptr))[order]

@@ -1,6 +1,7 @@
 """The arrays of a graph's files: a map of a plain file, a copy of a striped one."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -10,7 +11,7 @@ from graphlane import _core
 PIECE_BYTES = 64 << 20
 
 
-def _as_map(path: Path, dtype: np.dtype, offset: int, count: int) -> NDArray:
+def _as_map(path: Path, dtype: np.dtype, offset: int, count: int) -> NDArray[Any]:
     if count == 0:
         return np.empty(0, dtype)
     return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=(count,))
@@ -29,7 +30,7 @@ def read(directory: Path, name: str, offset: int, length: int) -> NDArray[np.uin
     return into
 
 
-def array(directory: Path, name: str, dtype: DTypeLike, offset: int = 0, count: int | None = None) -> NDArray:
+def array(directory: Path, name: str, dtype: DTypeLike, offset: int = 0, count: int | None = None) -> NDArray[Any]:
     """Numbers of a file. Plain: its pages themselves, nothing is copied."""
     dtype = np.dtype(dtype)
     if count is None:
@@ -39,16 +40,16 @@ def array(directory: Path, name: str, dtype: DTypeLike, offset: int = 0, count: 
     return read(directory, name, offset, count * dtype.itemsize).view(dtype)
 
 
-def npy(directory: Path, name: str) -> NDArray:
+def npy(directory: Path, name: str) -> NDArray[Any]:
     """An array of a .npy file."""
     if not is_striped(directory, name):
-        return np.load(directory / name, mmap_mode="r")
+        return np.asanyarray(np.load(directory / name, mmap_mode="r"))
     size = _core.look(str(directory), name)[0]
     head = read(directory, name, 0, min(size, 4096)).tobytes()
     return _parse_npy(directory, name, head)
 
 
-def _parse_npy(directory: Path, name: str, head: bytes) -> NDArray:
+def _parse_npy(directory: Path, name: str, head: bytes) -> NDArray[Any]:
     import io
 
     file = io.BytesIO(head)

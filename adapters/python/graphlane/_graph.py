@@ -84,7 +84,7 @@ class Graph(ABC):
         """Neighbours of each vertex."""
 
     @abstractmethod
-    def _read(self, ids: NDArray[np.uint64], side: int, weights: bool) -> tuple[NDArray, ...]:
+    def _read(self, ids: NDArray[np.uint64], side: int, weights: bool) -> tuple[NDArray[Any], ...]:
         """(offsets, ids), or with weights (offsets, ids, weights); every id is checked."""
 
     # ---- Lists
@@ -107,7 +107,7 @@ class Graph(ABC):
     # ---- The whole graph
 
     @property
-    def indptr(self) -> NDArray:
+    def indptr(self) -> NDArray[Any]:
         """Where each vertex's neighbours begin in `indices`: num_vertices + 1 numbers."""
         return offsets_of(self.degrees())
 
@@ -165,7 +165,7 @@ class Graph(ABC):
 
         wants = self.weighted if weights is None else weights
         dtype = index_type(self.num_vertices, self.num_arcs)
-        ids = np.empty(self.num_arcs, dtype)
+        ids: NDArray[Any] = np.empty(self.num_arcs, dtype)
         data = np.ones(self.num_arcs)
         at = 0
         for block in self.blocks("256MiB", weights=wants):
@@ -183,7 +183,7 @@ class Graph(ABC):
         sources, targets, weights = zip(*parts, strict=True)
         return np.concatenate(sources), np.concatenate(targets), np.concatenate(weights) if self.weighted else None
 
-    def _edges_of(self, block: Block) -> tuple[NDArray, NDArray, NDArray | None]:
+    def _edges_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
         sources = block.sources()
         if self.directed:
             return sources, block.ids, block.weights
@@ -230,8 +230,8 @@ class Graph(ABC):
 
     # ---- The copy on which algorithms run
 
-    _scratch: tempfile.TemporaryDirectory | None = None
-    _own: tempfile.TemporaryDirectory | None = None  # of a graph without a path of the user's
+    _scratch: tempfile.TemporaryDirectory[str] | None = None
+    _own: tempfile.TemporaryDirectory[str] | None = None  # of a graph without a path of the user's
 
     def stored(self) -> Path:
         """The path of this graph for `graphlane.algo`. A format without an engine is converted to lists at the first call,
@@ -266,7 +266,7 @@ def vertex_ids(ids: ArrayLike) -> NDArray[np.uint64]:
     return array.astype(np.uint64)
 
 
-def offsets_of(degrees: NDArray) -> NDArray[np.uint64]:
+def offsets_of(degrees: NDArray[Any]) -> NDArray[np.uint64]:
     offsets = np.zeros(len(degrees) + 1, np.uint64)
     np.cumsum(degrees, out=offsets[1:])
     return offsets

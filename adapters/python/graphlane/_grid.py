@@ -1,6 +1,7 @@
 """Graphs of the format `grid`: GridGraph's blocks, read by the partition of the source."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ class GridGraph(PartitionedGraph):
             raise Error(f"{self.path / name}: does not fit what `meta` says")
         return table
 
-    def _edges(self, partition: int, side: int) -> NDArray:
+    def _edges(self, partition: int, side: int) -> NDArray[Any]:
         table = self._tables[side]
         begin, end = int(table[partition * self.partitions]), int(table[(partition + 1) * self.partitions])
         name = "row" if side == 0 else "column"

@@ -2,6 +2,7 @@
 
 from operator import index
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ class ListsGraph(Graph):
         except (TypeError, OverflowError):  # numpy's own numbers, and what is no vertex at all
             return super().neighbors(vertex, side)
 
-    def _read(self, ids: NDArray[np.uint64], side: int, weights: bool) -> tuple[NDArray, ...]:
+    def _read(self, ids: NDArray[np.uint64], side: int, weights: bool) -> tuple[NDArray[Any], ...]:
         return self._core.multi_neighbors(ids, side, weights)
 
     @property

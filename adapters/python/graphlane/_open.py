@@ -12,7 +12,7 @@ from graphlane._lists import ListsGraph
 from graphlane._pages import PagesGraph
 
 
-def open_graph(path: str | os.PathLike, *, cache: int | str = "64MiB", in_memory: bool = False) -> Graph:
+def open_graph(path: str | os.PathLike[str], *, cache: int | str = "64MiB", in_memory: bool = False) -> Graph:
     """Opens a graph that `graphlane convert` made: lists, dual, pages, a grid or a CSR; plain, under a mount, or in a volume's
     directory without one.
 

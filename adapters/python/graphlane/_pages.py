@@ -1,6 +1,7 @@
 """Graphs of the format `pages`."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ class PagesGraph(Graph):
             self._degrees[number] = counts
         return self._degrees[number].copy()
 
-    def _read(self, ids: NDArray[np.uint64], side: int, weights: bool) -> tuple[NDArray, ...]:
+    def _read(self, ids: NDArray[np.uint64], side: int, weights: bool) -> tuple[NDArray[Any], ...]:
         return self._core.multi_neighbors(ids, side, weights)
 
     def stored(self) -> Path:

@@ -1,6 +1,7 @@
 """Graphs that are read by partitions of their vertices: grids and `dual`."""
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from graphlane._csr import gather
 from graphlane._graph import Graph, offsets_of
 
-Csr = tuple[NDArray, NDArray, NDArray | None]
+Csr = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
 
 
 class PartitionedGraph(Graph):
@@ -30,7 +31,7 @@ class PartitionedGraph(Graph):
             kept = self._kept[number] = (partition, self._load(partition, number))
         return kept[1]
 
-    def _read(self, ids: NDArray[np.uint64], side: int, weights: bool) -> tuple[NDArray, ...]:
+    def _read(self, ids: NDArray[np.uint64], side: int, weights: bool) -> tuple[NDArray[Any], ...]:
         if len(ids) and int(ids.max()) >= self.num_vertices:
             raise IndexError(f"{self.path}: has no vertex {ids.max()}: its {self.num_vertices} vertices begin with 0")
         partitions = np.searchsorted(self._begins, ids.astype(np.int64), side="right") - 1
@@ -45,7 +46,7 @@ class PartitionedGraph(Graph):
         return _merge(len(ids), parts, weights)
 
 
-def _merge(count: int, parts: dict[int, tuple[NDArray, tuple[NDArray, ...]]], weights: bool) -> tuple[NDArray, ...]:
+def _merge(count: int, parts: dict[int, tuple[NDArray[Any], tuple[NDArray[Any], ...]]], weights: bool) -> tuple[NDArray[Any], ...]:
     """Lists that were gathered by partition, in the order in which they were asked for."""
     lengths = np.zeros(count, np.int64)
     for places, lists in parts.values():
@@ -53,7 +54,7 @@ def _merge(count: int, parts: dict[int, tuple[NDArray, tuple[NDArray, ...]]], we
     offsets = offsets_of(lengths)
     merged = [np.empty(int(offsets[-1]), np.uint32)] + ([np.empty(int(offsets[-1]))] if weights else [])
     for places, lists in parts.values():
-        own = np.diff(lists[0].astype(np.int64))
+        own = np.diff(lists[0].astype(np.int64)).astype(np.int64)
         at = np.repeat(offsets[places].astype(np.int64) - lists[0][:-1].astype(np.int64), own) + np.arange(own.sum())
         for whole, part in zip(merged, lists[1:], strict=True):
             whole[at] = part

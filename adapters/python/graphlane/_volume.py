@@ -17,7 +17,7 @@ class Volume:
         volume.import_("/tmp/livejournal")
         volume.open("livejournal").neighbors(7)"""
 
-    def __init__(self, path: str | os.PathLike) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         """A volume that is there. graphlane.Error: none is."""
         self.path = Path(path)
         self.info()
@@ -26,11 +26,11 @@ class Volume:
         return f"<graphlane.Volume {str(self.path)!r}>"
 
     @classmethod
-    def create(cls, path: str | os.PathLike, devices: Iterable[str | os.PathLike], *,
+    def create(cls, path: str | os.PathLike[str], devices: Iterable[str | os.PathLike[str]], *,
                stripe_depth: int | str | None = None, stripe: Iterable[str] = (),
                min_size: int | str | None = None) -> "Volume":
         """Makes a volume over at least two devices, which are directories, best on a disk each. `stripe`: files of these names only."""
-        words: list[str | os.PathLike] = ["create", path]
+        words: list[str | os.PathLike[str]] = ["create", path]
         for device in devices:
             words += ["--device", device]
         if stripe_depth is not None:
@@ -42,13 +42,13 @@ class Volume:
         _command.run(*words)
         return cls(path)
 
-    def import_(self, source: str | os.PathLike, name: str = "", *, overwrite: bool = False, progress: bool | None = None) -> Path:
+    def import_(self, source: str | os.PathLike[str], name: str = "", *, overwrite: bool = False, progress: bool | None = None) -> Path:
         """Copies a file or a directory into the volume, by its own name or another, and returns its path there."""
         target = self.path / (name or Path(source).name)
         _command.run("import", *(["--overwrite"] if overwrite else []), source, target, progress=progress)
         return target
 
-    def export(self, name: str, target: str | os.PathLike, *, overwrite: bool = False, progress: bool | None = None) -> None:
+    def export(self, name: str, target: str | os.PathLike[str], *, overwrite: bool = False, progress: bool | None = None) -> None:
         """Copies a file or a directory out of the volume, as plain files."""
         _command.run("export", *(["--overwrite"] if overwrite else []), self.path / name, target, progress=progress)
 

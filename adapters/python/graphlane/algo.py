@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from graphlane import _command
 from graphlane._graph import Graph
 
-Source = Graph | str | os.PathLike
+Source = Graph | str | os.PathLike[str]
 
 
 class Options(TypedDict, total=False):
@@ -43,13 +43,13 @@ class BFS(NamedTuple):
 class Result:
     """The result of a run: its columns by name, and the summary of the command."""
 
-    columns: dict[str, NDArray]
+    columns: dict[str, NDArray[Any]]
     summary: dict[str, Any] = field(repr=False)
     stats: dict[str, Any] = field(repr=False)
     engine: str = ""
 
     @property
-    def values(self) -> NDArray:
+    def values(self) -> NDArray[Any]:
         """The first column, which is the algorithm's own."""
         return next(iter(self.columns.values()))
 
@@ -86,13 +86,13 @@ def run(name: str, graph: Source, *, sources: Iterable[int] = (), values: bool =
         return _result(_columns(np.load(out), told), told)
 
 
-def _columns(array: NDArray, told: dict[str, Any]) -> dict[str, NDArray]:
+def _columns(array: NDArray[Any], told: dict[str, Any]) -> dict[str, NDArray[Any]]:
     if array.dtype.names is None:
         return {told["algorithm"]: array}
     return {name: np.ascontiguousarray(array[name]) for name in array.dtype.names}
 
 
-def _result(columns: dict[str, NDArray], told: dict[str, Any]) -> Result:
+def _result(columns: dict[str, NDArray[Any]], told: dict[str, Any]) -> Result:
     return Result(columns, told["summary"], told["stats"], told["engine"])
 
 
@@ -141,7 +141,7 @@ def cdlp(graph: Source, *, iterations: int = 10, **options: Unpack[Options]) -> 
     return run("cdlp", graph, iterations=iterations, **options).values
 
 
-def kcore(graph: Source, **options: Unpack[Options]) -> NDArray:
+def kcore(graph: Source, **options: Unpack[Options]) -> NDArray[Any]:
     """Core numbers; directions do not count."""
     return run("kcore", graph, **options).values
 
@@ -150,14 +150,14 @@ def betweenness(graph: Source, sources: Iterable[int] | None = None, **options: 
     """Betweenness, of shortest paths from each source to all; of an undirected graph each path counts from both of its ends.
     None: all vertices are sources."""
     found = range(_vertex_count(graph)) if sources is None else list(sources)
-    total: NDArray | None = None
+    total: NDArray[Any] | None = None
     for begin in range(0, len(found), 1000):  # the command line takes no more
         part = run("betweenness", graph, sources=found[begin:begin + 1000], **options).values
         total = part if total is None else total + part
     return np.zeros(_vertex_count(graph)) if total is None else total
 
 
-def scan(graph: Source, **options: Unpack[Options]) -> NDArray:
+def scan(graph: Source, **options: Unpack[Options]) -> NDArray[Any]:
     """Scan statistics: edges among a vertex and its neighbours."""
     return run("scan", graph, **options).values
 

@@ -35,7 +35,7 @@ TYPES = {"float32": "float", "float64": "double", "int64": "int64"}
 SIDES = {"out": ("src", "ordered_by_source"), "in": ("dst", "ordered_by_dest")}
 
 
-def to_graphar(graph: Graph, path: str | os.PathLike, *, memory: int | str = "1GiB", threads: int | None = None,
+def to_graphar(graph: Graph, path: str | os.PathLike[str], *, memory: int | str = "1GiB", threads: int | None = None,
                overwrite: bool = False, progress: bool | None = None) -> Path:
     """Writes the graph as GraphAr. Killed and called again, it goes on behind the last part that is complete: what is done
     stands in `.NAME.partial` beside the result, which is renamed at the end."""
@@ -128,10 +128,10 @@ class _Writer:
         _write_table(folder / "offset" / f"chunk{part}", {"_graphArOffset": offsets})
         return int(offsets[-1])
 
-    def _chunks(self, side: Any, first: int, end: int) -> Iterator[tuple[dict[str, NDArray] | None, list[NDArray]]]:
+    def _chunks(self, side: Any, first: int, end: int) -> Iterator[tuple[dict[str, NDArray[Any]] | None, list[NDArray[Any]]]]:
         """Columns of edge_chunk edges each, and the degrees of the vertices that were read on the way."""
         own, other = ("_graphArSrcIndex", "_graphArDstIndex") if side == "out" else ("_graphArDstIndex", "_graphArSrcIndex")
-        left: dict[str, NDArray] = {}
+        left: dict[str, NDArray[Any]] = {}
         for block in self.graph.blocks(self.block_bytes, side=side, first=first, end=end):
             fresh = {own: block.sources().astype(np.int64), other: block.ids.astype(np.int64)}
             if block.weights is not None:
@@ -144,7 +144,7 @@ class _Writer:
         if left and len(left[own]):
             yield left, []
 
-    def _chunk(self, folder: Path, part: int, chunk: int, columns: dict[str, NDArray]) -> None:
+    def _chunk(self, folder: Path, part: int, chunk: int, columns: dict[str, NDArray[Any]]) -> None:
         ends = {name: columns[name] for name in ("_graphArSrcIndex", "_graphArDstIndex")}
         _write_table(folder / "adj_list" / f"part{part}" / f"chunk{chunk}", ends)
         if "weight" in columns:
@@ -209,7 +209,7 @@ property_groups:
 """
 
 
-def _finish(writing: list[Future]) -> None:
+def _finish(writing: list[Future[Any]]) -> None:
     for future in writing:
         future.result()
 
@@ -228,7 +228,7 @@ def _as_count(path: str | os.PathLike[str], data: bytes) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
-def _write_table(path: Path, columns: dict[str, NDArray]) -> None:
+def _write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -240,7 +240,7 @@ def _write_table(path: Path, columns: dict[str, NDArray]) -> None:
 
 # ---- Reading
 
-def from_graphar(path: str | os.PathLike, target: str | os.PathLike | None = None, *, edge: str | None = None,
+def from_graphar(path: str | os.PathLike[str], target: str | os.PathLike[str] | None = None, *, edge: str | None = None,
                  weight: str | None = None, **options: Any) -> Graph:
     """Stores one type of edges of a GraphAr graph. `path`: NAME.graph.yml or its folder. `edge`: SOURCE_EDGE_TARGET, where there
     are several. `weight`: the property, by default the one of that name. Options as from_edges."""
@@ -249,7 +249,7 @@ def from_graphar(path: str | os.PathLike, target: str | os.PathLike | None = Non
     return from_edges(pieces, target, num_vertices=description.vertex_count(), directed=description.directed, **options)
 
 
-def from_parquet(path: str | os.PathLike, target: str | os.PathLike | None = None, *, source: str | None = None,
+def from_parquet(path: str | os.PathLike[str], target: str | os.PathLike[str] | None = None, *, source: str | None = None,
                  to: str | None = None, weight: str | None = None, **options: Any) -> Graph:
     """Stores the edges of a Parquet file or a folder of them, streamed. `source`, `to`: columns, by default the first two.
     `weight`: a column; without it there are no weights. Options as from_edges."""
@@ -266,7 +266,7 @@ def from_parquet(path: str | os.PathLike, target: str | os.PathLike | None = Non
     return from_edges((_arrow_arrays(batch, columns) for batch in dataset.to_batches(columns=columns)), target, **options)
 
 
-def _arrow_arrays(batch: Any, columns: list[str]) -> tuple[NDArray, NDArray, NDArray | None]:
+def _arrow_arrays(batch: Any, columns: list[str]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
     found = [batch.column(name) for name in columns]
     for name, column in zip(columns, found, strict=True):
         if column.null_count:
@@ -361,7 +361,7 @@ class Description:
             raise Error(f"{self.path}: edges have no property {weight!r}")
         return None
 
-    def pieces(self, weight: str | None) -> Iterator[tuple[NDArray, NDArray, NDArray | None]]:
+    def pieces(self, weight: str | None) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]]:
         import pyarrow.parquet as parquet
 
         folder, group = Path(self.folder()), self.weights(weight)
@@ -379,7 +379,7 @@ class Description:
             if got != expected:
                 raise Error(f"{lists}: has {got} edges, but edge_count{part} says {expected}")
 
-    def _once(self, sources: NDArray, targets: NDArray, weights: NDArray | None = None) -> tuple[NDArray, NDArray, NDArray | None]:
+    def _once(self, sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any] | None = None) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
         """Keeps one of the two arcs of each undirected edge."""
         if self.directed:
             return sources, targets, weights
@@ -387,7 +387,7 @@ class Description:
         return sources[kept], targets[kept], None if weights is None else weights[kept]
 
 
-def _arrays_of(parquet: Any, path: Path, names: list[str]) -> list[NDArray]:
+def _arrays_of(parquet: Any, path: Path, names: list[str]) -> list[NDArray[Any]]:
     try:
         table = parquet.ParquetFile(path).read(columns=names)
     except (OSError, ValueError) as error:

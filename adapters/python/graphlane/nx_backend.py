@@ -14,14 +14,14 @@ from graphlane import algo
 from graphlane._graph import Graph
 from graphlane.nx_graph import GraphlaneGraph
 
-FUNCTIONS: dict[str, Callable] = {}
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
 RULES: dict[str, Callable[..., bool]] = {}
 
 
-def covered(rule: Callable[..., bool] | None = None) -> Callable[[Callable], Callable]:
+def covered(rule: Callable[..., bool] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`rule` takes the function's arguments; False: NetworkX must do it."""
 
-    def note(function: Callable) -> Callable:
+    def note(function: Callable[..., Any]) -> Callable[..., Any]:
         FUNCTIONS[function.__name__] = function
         if rule is not None:
             RULES[function.__name__] = rule
@@ -34,7 +34,7 @@ class Backend:
     """The interface that NetworkX expects of a backend."""
 
     @staticmethod
-    def can_run(name: str, args: tuple, kwargs: dict) -> bool:
+    def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         if name not in FUNCTIONS:
             return False
         try:
@@ -45,7 +45,7 @@ class Backend:
     should_run = can_run
 
     @staticmethod
-    def convert_from_nx(graph: Any, edge_attrs: dict | None = None, preserve_edge_attrs: bool = False, **_: Any) -> GraphlaneGraph:
+    def convert_from_nx(graph: Any, edge_attrs: dict[str, Any] | None = None, preserve_edge_attrs: bool = False, **_: Any) -> GraphlaneGraph:
         if isinstance(graph, (GraphlaneGraph, Graph)):
             return graph if isinstance(graph, GraphlaneGraph) else GraphlaneGraph(graph)
         if edge_attrs and len(edge_attrs) > 1:
@@ -57,7 +57,7 @@ class Backend:
     def convert_to_nx(result: Any, **_: Any) -> Any:
         return result.to_networkx() if isinstance(result, GraphlaneGraph) else result
 
-    def __getattr__(self, name: str) -> Callable:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         try:
             return FUNCTIONS[name]
         except KeyError:
@@ -130,7 +130,7 @@ def pagerank(G, alpha=0.85, personalization=None, max_iter=100, tol=1e-6, nstart
 
 # ---- Components
 
-def _components(G: GraphlaneGraph) -> Iterator[set]:
+def _components(G: GraphlaneGraph) -> Iterator[set[Hashable]]:
     labels = np.arange(len(G)) if G.store is None else algo.wcc(G.store)
     order = np.argsort(labels, kind="stable")
     cuts = np.flatnonzero(np.diff(labels[order])) + 1
@@ -189,11 +189,11 @@ def node_connected_component(G, n):
 
 # ---- Breadth-first search
 
-def _reached(G: GraphlaneGraph, source: Hashable, reverse: bool = False) -> set:
+def _reached(G: GraphlaneGraph, source: Hashable, reverse: bool = False) -> set[Hashable]:
     return {G.label(place) for level, _ in G.search([G.place(source)], reverse=reverse) for place in level.tolist()}
 
 
-def _tree_edges(G: GraphlaneGraph, source: Hashable, reverse: bool, depth_limit: int | None) -> Iterator[tuple]:
+def _tree_edges(G: GraphlaneGraph, source: Hashable, reverse: bool, depth_limit: int | None) -> Iterator[tuple[Hashable, Hashable]]:
     place = _known(G, source, nx.NetworkXError, f"The node {source} is not in the graph.")
     depth_max = float("inf") if depth_limit is None else depth_limit
     for level, parents in G.search([place], reverse=reverse, depth_max=depth_max):
@@ -227,7 +227,8 @@ def bfs_predecessors(G, source, depth_limit=None, sort_neighbors=None):
 
 @covered(lambda G, source, depth_limit=None, sort_neighbors=None: sort_neighbors is None)
 def bfs_successors(G, source, depth_limit=None, sort_neighbors=None):
-    parent, children = source, []
+    parent: Hashable = source
+    children: list[Hashable] = []
     for node, child in _tree_edges(G, source, False, depth_limit):
         if node != parent:
             yield parent, children
@@ -296,7 +297,7 @@ def single_target_shortest_path_length(G, target, cutoff=None):
 @covered()
 def single_source_shortest_path(G, source, cutoff=None):
     place = _known(G, source, nx.NodeNotFound, f"Source {source} not in G")
-    paths: dict[int, list] = {}
+    paths: dict[int, list[Hashable]] = {}
     for level, parents in G.search([place], depth_max=float("inf") if cutoff is None else cutoff):
         for vertex, parent in zip(level.tolist(), parents.tolist(), strict=True):
             paths[vertex] = [*paths.get(parent, ()), G.label(vertex)]
@@ -410,7 +411,7 @@ def _scales(count: int, sources: list[int] | None, normalized: bool, directed: b
 
 # ---- Triangles and clustering
 
-def _triangles(G: GraphlaneGraph) -> NDArray:
+def _triangles(G: GraphlaneGraph) -> NDArray[Any]:
     return np.zeros(len(G), np.int64) if G.store is None else algo.triangles(G.store)
 
 
@@ -418,7 +419,7 @@ def _clustering(G: GraphlaneGraph) -> NDArray[np.float64]:
     return np.zeros(len(G)) if G.store is None else algo.lcc(G.store)
 
 
-def _picked(G: GraphlaneGraph, values: NDArray, nodes: Any) -> Any:
+def _picked(G: GraphlaneGraph, values: NDArray[Any], nodes: Any) -> Any:
     """Takes `nodes` as NetworkX does: all, one, or some."""
     if nodes is None:
         return G.labelled(values)
@@ -467,7 +468,7 @@ def _loops(G: GraphlaneGraph) -> NDArray[np.int64]:
 
 # ---- Cores
 
-def _cores(G: GraphlaneGraph) -> NDArray:
+def _cores(G: GraphlaneGraph) -> NDArray[Any]:
     if G.has_loops():
         raise nx.NetworkXNotImplemented("Input graph has self loops which is not permitted; "
                                         "Consider using G.remove_edges_from(nx.selfloop_edges(G)).")

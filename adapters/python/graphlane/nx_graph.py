@@ -24,7 +24,7 @@ class GraphlaneGraph:
 
     __networkx_backend__ = "graphlane"
 
-    def __init__(self, graph: Graph | str | os.PathLike, **options: Any) -> None:
+    def __init__(self, graph: Graph | str | os.PathLike[str], **options: Any) -> None:
         """`graph` is open, or a path for graphlane.open with its options."""
         self.store: Graph | None = graph if isinstance(graph, Graph) else open_graph(graph, **options)
         self._directed = self.store.directed
@@ -48,6 +48,7 @@ class GraphlaneGraph:
     def _stored(self, graph: Any, weight: str | None, default: float) -> Graph | None:
         """None: there are no edges, which no stored graph has."""
         places = self._places
+        assert places is not None
         edges: dict[tuple[int, int], float] = {}
         for source, target, value in graph.edges(data=weight, default=default) if weight else ((s, t, 1) for s, t in graph.edges()):
             key = (places[source], places[target])
@@ -79,9 +80,9 @@ class GraphlaneGraph:
     def __contains__(self, node: object) -> bool:
         if self._places is not None:
             return node in self._places
-        return isinstance(node, (int, np.integer)) and 0 <= node < len(self._labels)
+        return isinstance(node, (int, np.integer)) and bool(0 <= node < len(self._labels))
 
-    def __getitem__(self, node: Hashable) -> dict[Hashable, dict]:
+    def __getitem__(self, node: Hashable) -> dict[Hashable, dict[str, Any]]:
         return {neighbor: {} for neighbor in self.neighbors(node)}
 
     @property
@@ -104,7 +105,7 @@ class GraphlaneGraph:
 
     successors = neighbors
 
-    def edges(self, data: bool | str = False) -> Iterator[tuple]:
+    def edges(self, data: bool | str = False) -> Iterator[tuple[Any, ...]]:
         """Streamed: (u, v), or (u, v, data) with the attribute "weight"."""
         for sources, targets, weights in self._edge_blocks():
             values = [1.0] * len(sources) if weights is None else weights.tolist()
@@ -117,9 +118,9 @@ class GraphlaneGraph:
                 else:
                     yield (*ends, value if data == "weight" else None)
 
-    def _edge_blocks(self) -> Iterator[tuple[NDArray, NDArray, NDArray | None]]:
-        for block in self.store.blocks() if self.store is not None else ():
-            yield self.store._edges_of(block)
+    def _edge_blocks(self) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]]:
+        if self.store is not None:
+            yield from map(self.store._edges_of, self.store.blocks())
 
     def to_networkx(self) -> Any:
         """In memory. A graph that NetworkX cannot hold ends with MemoryError."""
@@ -132,12 +133,12 @@ class GraphlaneGraph:
     # ---- For the algorithms
 
     def place(self, node: Hashable) -> int:
-        return self._places[node] if self._places is not None else int(node)
+        return self._places[node] if self._places is not None else int(node)  # type: ignore[call-overload]
 
     def label(self, place: int) -> Hashable:
         return self._labels[place]
 
-    def labelled(self, values: NDArray) -> dict[Hashable, Any]:
+    def labelled(self, values: NDArray[Any]) -> dict[Hashable, Any]:
         return dict(zip(self._labels, values.tolist(), strict=True))
 
     def has_loops(self) -> bool:
@@ -160,7 +161,8 @@ class GraphlaneGraph:
                 yield level, np.concatenate([parents for _, parents in found])
             depth += 1
 
-    def _next(self, frontier: NDArray, seen: NDArray[np.bool_], side: Any) -> tuple[NDArray, NDArray]:
+    def _next(self, frontier: NDArray[Any], seen: NDArray[np.bool_], side: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        assert self.store is not None
         offsets, ids = self.store.multi_neighbors(frontier, side)
         parents = np.repeat(frontier, np.diff(offsets).astype(np.int64))
         fresh = ~seen[ids]

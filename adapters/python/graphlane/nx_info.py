@@ -10,7 +10,7 @@ NAMES = (
     "transitivity", "triangles", "weakly_connected_components")
 
 
-def backend_info() -> dict:
+def backend_info() -> dict[str, object]:
     return {
         "backend_name": "graphlane",
         "project": "graphlane",

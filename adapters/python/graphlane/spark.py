@@ -298,7 +298,8 @@ class Run:
         forgets the rounds before. Without a folder for checkpoints nothing changes."""
         if self.spark.sparkContext._jsc.sc().getCheckpointDir().isEmpty():
             return ranks
-        return self._rebuild(self.graphx.values(ranks, "rank").checkpoint())
+        values: Any = self.graphx.values(ranks, "rank").checkpoint()
+        return self._rebuild(values)
 
     def wcc(self) -> Any:
         from pyspark.sql.functions import lit
@@ -403,7 +404,7 @@ def session(given: argparse.Namespace, scratch: str) -> Iterator[Any]:
         builder = builder.config(*pair.split("=", 1))
     spark = builder.getOrCreate()
     try:
-        folder = given.checkpoint or (scratch if spark.sparkContext.master.startswith("local") else None)
+        folder = given.checkpoint or (scratch if str(spark.sparkContext.master).startswith("local") else None)
         if folder:
             spark.sparkContext.setCheckpointDir(folder)
         yield spark
