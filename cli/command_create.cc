@@ -1,3 +1,4 @@
+#include "cli/filesystem_features.h"
 #include "cli/stripe_options.h"
 #include "iomgr/base/size.h"
 
@@ -10,6 +11,18 @@ struct CreateOptions {
   StripeOptions stripe;
   std::string verify = "scrub";
 };
+
+// One line for each device whose filesystem makes the volume slower.
+void tell_missing_features(const Volume& volume) {
+  for (const Device& device : volume.devices()) {
+    const Result<FilesystemFeatures> features = try_filesystem(device.root_fd.get());
+    if (!features) continue;  // the import will tell
+    const std::string missing = missing_features(*features);
+    if (missing.empty()) continue;
+    complain(fmt::format("note: {}: its filesystem has no {}: all works there, but slower (see graphlane-create(1))",
+                         device.directory, missing));
+  }
+}
 
 Outcome<int> create(const CreateOptions& options) {
   catch_interrupts();
@@ -27,6 +40,7 @@ Outcome<int> create(const CreateOptions& options) {
                          (*volume)->devices()[first].directory, (*volume)->devices()[second].directory,
                          shared.size() > 1 ? fmt::format(" (and {} more)", shared.size() - 1) : ""));
   }
+  if (!quiet) tell_missing_features(**volume);
   if (!quiet) {
     fmt::print("created {}: {} devices, stripe depth {}\n", (*volume)->root(),
                (*volume)->device_count(),
