@@ -12,7 +12,7 @@ struct CreateOptions {
   std::string verify = "scrub";
 };
 
-// One line for each device whose filesystem makes the volume slower.
+// Tells what the filesystems of devices lack, a line for each of those devices.
 void tell_missing_features(const Volume& volume) {
   for (const Device& device : volume.devices()) {
     const Result<FilesystemFeatures> features = try_filesystem(device.root_fd.get());

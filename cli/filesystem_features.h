@@ -1,4 +1,5 @@
-// What the filesystem of a device lacks. A volume needs none of it, but is slower or less sure without.
+// FilesystemFeatures: features that the filesystem of a device may lack. A volume works without them, but is slower or
+// less sure.
 //
 //   O_DIRECT          reads go through the page cache
 //   user attributes   a part's record is a file of its own in sums/, opened beside the part

@@ -16,7 +16,8 @@ from experiments.workspace import StepFailed, stop_on_signals
 MODULES = {"limits": "limits", "compare": "compare", "figure": "figure", "check": "check",
            "labels": "labels", "report": "report", "everything": "everything", "demo": "demo",
            "warm-reads": "warm_reads", "mount-reads": "mount_reads",
-           "preload-costs": "preload_costs", "soak": "soak", "kv-stores": "kv_stores"}
+           "preload-costs": "preload_costs", "soak": "soak", "kv-stores": "kv_stores",
+           "same-answers": "same_answers"}
 INTERRUPTED = 130
 # Columns of a command's line in --help.
 LINE_MOST = 90

@@ -135,7 +135,7 @@ def _feed(process: subprocess.Popen[bytes], feed: Callable[[Any], None]) -> None
 
 
 def run_json(*words: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
-    """Of a command that prints an object."""
+    """Runs a command that prints a JSON object."""
     found: dict[str, Any] = json.loads(run(*words, "--json", **options))
     return found
 
