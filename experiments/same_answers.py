@@ -198,8 +198,9 @@ def difference(name: str, reference, values):
 
 def make_case(scratch: Path, scale: int) -> Case:
     """A Kronecker-like graph with weights; some vertices have no out-arcs, some no arcs at all."""
-    import graphlane
     import numpy as np
+
+    import graphlane
     from graphlane import graphar
 
     random = np.random.default_rng(43)

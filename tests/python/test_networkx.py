@@ -4,13 +4,15 @@ import os
 import re
 import sys
 
-import networkx as nx
 import numpy as np
 import pytest
 
 import graphs
 from harness import run
-from package import SITE  # before networkx, which looks for backends when it is imported
+
+from package import SITE  # isort: skip: NetworkX looks for backends when it is imported, so the package comes before
+
+import networkx as nx  # isort: skip
 
 import graphlane
 from graphlane.nx_backend import FUNCTIONS, backend
