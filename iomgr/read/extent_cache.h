@@ -97,8 +97,8 @@ void for_each_counter(const ExtentCacheStats& stats, Visit visit) {
   visit("fetched_bytes", "bytes fetched", stats.fetched_bytes);
   visit("bypassed_bytes", "bytes bypassed", stats.bypassed_bytes);
   visit("ahead_frames", "MiB prefetched", stats.ahead.fetched);
-  visit("ahead_used", "prefetched, used", stats.ahead.used);
-  visit("ahead_wasted", "prefetched, unused", stats.ahead.unused);
+  visit("ahead_used", "used", stats.ahead.used);
+  visit("ahead_wasted", "unused", stats.ahead.unused);
   visit("evictions", "evictions", stats.frames.evictions);
   visit("reclaimed_frames", "MiB reclaimed by the kernel", stats.reclaimed_frames);
   visit("resident_bytes", "bytes in use", stats.frames.resident_bytes);

@@ -66,8 +66,8 @@ struct PrefetchStats {
 template <class Visit>
 void for_each_counter(const PrefetchStats& stats, Visit visit) {
   visit("prefetched_bytes", "bytes prefetched", stats.prefetched_bytes);
-  visit("used_bytes", "prefetched, used", stats.used_bytes);
-  visit("unused_bytes", "prefetched, unused", stats.unused_bytes);
+  visit("used_bytes", "used", stats.used_bytes);
+  visit("unused_bytes", "unused", stats.unused_bytes);
 }
 
 class SequencePredictor {

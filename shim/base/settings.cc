@@ -12,7 +12,7 @@
 namespace graphlane::shim {
 namespace {
 
-Settings values;
+Settings loaded;
 std::atomic<bool> is_read{false};
 
 // "lanes,cache". False: an unknown word.
@@ -108,10 +108,10 @@ Settings read_environment() {
 const Settings& settings() {
   // Two threads that both come first read the same environment.
   if (!is_read.load(std::memory_order_acquire)) {
-    values = read_environment();
+    loaded = read_environment();
     is_read.store(true, std::memory_order_release);
   }
-  return values;
+  return loaded;
 }
 
 }  // namespace graphlane::shim
