@@ -257,10 +257,10 @@ void print_text(const Explanation& about) {
                fmt::join(about.io_uring_in, "\n    "));
   }
   if (!about.libraries_missing.empty()) {
-    fmt::print("  not looked at, because not found: {}\n", fmt::join(about.libraries_missing, " "));
+    fmt::print("  not examined, because not found: {}\n", fmt::join(about.libraries_missing, " "));
   }
   if (about.loads) {
-    fmt::print("  libraries whose names it makes as it runs (dlopen), as of plugins and modules, are not told here;\n"
+    fmt::print("  libraries with names that it computes (dlopen), such as plugins and modules, are not listed here;\n"
                "  graphlane run --report tells of every read afterwards\n");
   }
 }

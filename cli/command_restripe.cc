@@ -97,9 +97,9 @@ void add_restripe(Parser& parser) {
       "restripe", "give striped files another stripe depth, while the volume is in use",
       "graphlane restripe --stripe-depth 1M graphs\n\n"
       "For a whole volume the depth also becomes that of new files; without\n"
-      "--stripe-depth files get the depth of their volume, so an interrupted run goes on.\n"
-      "A file that somebody writes or has open is left as it is, and so is one that\n"
-      "there is no room for; the others go on. Exit status 1 if one was left.");
+      "--stripe-depth files get the depth of their volume, so a run can be continued.\n"
+      "A file that a program writes or has open is skipped, and so is one for which\n"
+      "there is no room. Exit status 1 if one was skipped.");
   command->add_option("PATH", options->paths, "VOL, or files and directories in it")->required();
   add_size(command, "--stripe-depth", &options->depth_bytes,
            "bytes on one device before the next one's turn, a multiple of 4096");

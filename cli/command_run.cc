@@ -272,8 +272,8 @@ void add_run(Parser& parser) {
       })
       ->type_name("SIZE");
   command->add_option("--share", options->share,
-                      "what several programs read, once for all: auto, no, or map, in their own\n"
-                      "buffers (nobody can write the file then)")
+                      "share what several programs read: auto, no, or map, in their own\n"
+                      "buffers (no program can write the file then)")
       ->one_of({"auto", "no", "map"})
       ->type_name("MODE");
   command->add_option("--verify", options->verify,

@@ -197,7 +197,7 @@ void print_sweeps(const Json& stats) {
 void print_checksums(const Json& stats) {
   const Json& blocks = stats.at_or_null("checksums");
   if (number(blocks, "verified") + number(blocks, "unverified") + number(blocks, "failed") == 0) return;
-  fmt::print("checksums: {} blocks verified, {} failed, {} without one that holds\n", number(blocks, "verified"),
+  fmt::print("checksums: {} blocks verified, {} failed, {} unchecked\n", number(blocks, "verified"),
              number(blocks, "failed"), number(blocks, "unverified"));
 }
 
@@ -342,15 +342,15 @@ void print_prometheus(const std::string& mount, const Json& stats) {
     print_counter(devices, labels, name, help, member);
   };
   counter("ios_total", "Calls to the device.", &DeviceStats::io_count);
-  counter("merged_ios_total", "I/Os that went in the call of another one.",
+  counter("merged_ios_total", "I/Os merged into the call of another one.",
           &DeviceStats::merged_count);
   counter("read_bytes_total", "Bytes read.", &DeviceStats::bytes_read);
   counter("written_bytes_total", "Bytes written.", &DeviceStats::bytes_written);
   counter("segments_total", "Stripe units touched.", &DeviceStats::segment_count);
-  counter("preloaded_ios_total", "Calls of preloaded programs, as they say.", &DeviceStats::preloaded_ios);
-  counter("preloaded_read_bytes_total", "Bytes read by preloaded programs, as they say.",
+  counter("preloaded_ios_total", "Calls that preloaded programs report.", &DeviceStats::preloaded_ios);
+  counter("preloaded_read_bytes_total", "Bytes read that preloaded programs report.",
           &DeviceStats::preloaded_read);
-  counter("preloaded_written_bytes_total", "Bytes written by preloaded programs, as they say.",
+  counter("preloaded_written_bytes_total", "Bytes written that preloaded programs report.",
           &DeviceStats::preloaded_written);
   print_histogram(devices, labels, "wait_seconds", "Time of an I/O in the queue.",
                   &DeviceStats::wait);

@@ -24,10 +24,10 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: graphlane-share-coordinator --serve=GRAPH [--budget=SIZE]\n"
-    "  GRAPH is a GridGraph grid, or a graph's first file. Jobs of all users who may read it\n"
-    "  share it while this runs, if it is root's or the owner's.\n"
+    "  GRAPH is a GridGraph grid, or a graph's first file. Jobs of all users that may read it\n"
+    "  share it while this program runs, if root or the graph's owner runs it.\n"
     "       graphlane-share-coordinator --listener | --connection [--budget=SIZE] [--idle-ms=N]\n"
-    "  Jobs start it so by themselves, with a Unix socket as its descriptor 3.\n";
+    "  Jobs start it in this form, with a Unix socket as descriptor 3.\n";
 
 constexpr int kSocket = 3;
 
