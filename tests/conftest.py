@@ -18,8 +18,8 @@ from experiments.journal import retry  # noqa: E402
 from experiments.workspace import StepFailed  # noqa: E402
 
 LITTLE_MEMORY = 260 << 20
-# The files that take longest begin first: a long one that begins last runs alone. Files are shared
-# out whole.
+# The files that take longest begin first: a long one that begins last would run alone. A file's
+# tests stay together.
 LONGEST_FIRST = ["power_cut/test_power_cut.py", "algo/test_algorithms.py", "experiments/test_compare.py",
                  "shim/test_parity.py", "experiments/test_report.py", "shim/test_storm.py",
                  "engines/test_engines.py", "cli/test_run_programs.py", "fuzz/test_fuzz.py",
@@ -38,7 +38,7 @@ def graphlane() -> Graphlane:
 
 @pytest.fixture
 def kept_caches():
-    """Nobody drops what is in memory."""
+    """Keeps other tests from dropping the machine's caches."""
     with machine_caches(dropped=False):
         yield
 
@@ -95,13 +95,13 @@ def little_group(root):
 
 @pytest.fixture
 def little_memory(little_group):
-    """What goes before a command that is to believe that there is little."""
+    """The command prefix that gives a program little memory."""
     return little_group.enter()
 
 
 @pytest.fixture
 def open_tmp(tmp_path):
-    """tmp_path, where every user may pass."""
+    """tmp_path, with access for every user."""
     for directory in (tmp_path, *tmp_path.parents):
         if directory.stat().st_uid != os.geteuid() or directory == Path("/"):
             break
@@ -130,8 +130,8 @@ def small_filesystem(root, tmp_path):
 
 @pytest.fixture
 def small_device_volume(graphlane, small_filesystem, tmp_path):
-    """Makes volumes of four devices, of which the third has little room:
-    small_device_volume("2M", depth="64K")."""
+    """Makes volumes of four devices, of which the third is small: small_device_volume("2M",
+    depth="64K")."""
     def make(size: str, **options) -> Volume:
         devices = [tmp_path / f"device{n}" for n in range(4)]
         for device in devices:
@@ -144,7 +144,7 @@ def small_device_volume(graphlane, small_filesystem, tmp_path):
 
 @pytest.fixture
 def disks(root, tmp_path):
-    """Two directories, each on a device of its own that says it is a disk."""
+    """Two directories, each on a device of its own that claims to be a disk."""
     with ExitStack() as undo:
         directories = []
         for number in range(2):

@@ -1,8 +1,7 @@
-"""Graphs for tests: where they come from, and what is true of them.
+"""Graphs for tests: their sources, and reference results.
 
-An edge list is a numpy array of shape (n, 2), int32. The grid that is written
-here follows GridGraph's own preprocessing and nothing of ours, so that it can
-vouch for `graphlane convert`.
+An edge list is a numpy array of shape (n, 2), int32. The grid writer here follows GridGraph's own
+preprocessing and uses none of Graphlane's code, so it can check `graphlane convert`.
 """
 
 import lzma
@@ -29,7 +28,7 @@ def load(name: str) -> np.ndarray:
 
 
 def random_edges(vertex_count: int, edge_count: int, seed: int) -> np.ndarray:
-    """Skewed as graphs are: a source is drawn as the square of a uniform number."""
+    """Skewed like real graphs: a source is the square of a uniform number."""
     random = np.random.default_rng(seed)
     source = (random.random(edge_count) ** 2 * vertex_count).astype(np.int32)
     target = random.integers(0, vertex_count, edge_count, dtype=np.int32)
@@ -119,7 +118,7 @@ def write_shards(base: Path, edges: np.ndarray, vertex_count: int, shards: int,
 
 
 class Truth:
-    """What another library says of a graph."""
+    """Another library's results for a graph."""
 
     def __init__(self, edges: np.ndarray):
         self.edges = edges

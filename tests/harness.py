@@ -1,5 +1,5 @@
-"""What tests that run whole programs share: running a command, volumes, mounts.
-The fixtures are in conftest.py."""
+"""Helpers for tests that run whole programs: running a command, volumes, mounts. The fixtures
+are in conftest.py."""
 
 import fcntl
 import os
@@ -18,14 +18,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
-# The words that make `make` build there.
+# Arguments that make `make` build there.
 BUILD_WORDS = [f"VARIANT={BUILD.name.removesuffix('-by-files')}", f"UNITY={0 if BUILD.name.endswith('-by-files') else 1}"]
 COMMAND_SECONDS_MAX = 120
 WAIT_SECONDS_MAX = 30
 
 
 def run(*command, check=True, **kwargs) -> subprocess.CompletedProcess:
-    """A command, its output captured; a failure shows what it said."""
+    """Runs a command with its output captured. A failure shows the output."""
     kwargs.setdefault("timeout", COMMAND_SECONDS_MAX)
     kwargs.setdefault("stdin", subprocess.DEVNULL)
     result = subprocess.run(
@@ -38,8 +38,8 @@ def run(*command, check=True, **kwargs) -> subprocess.CompletedProcess:
 
 
 def snapshot(*roots: Path) -> dict[str, tuple]:
-    """Every path below, with type, mode and content, except the age of things: also that of a volume, which says
-    how often a process has changed it."""
+    """Every path below, with type, mode and content, but without times and without a volume's
+    epoch, which counts changes by processes."""
     found = {}
     for root in roots:
         for path in [root, *sorted(root.rglob("*"))]:
@@ -52,7 +52,7 @@ def snapshot(*roots: Path) -> dict[str, tuple]:
 
 
 def forget_pages(paths: Iterable[Path]) -> None:
-    """What is in memory of these files, and no others': tests run beside this one."""
+    """Drops the cached pages of these files only: other tests run beside this one."""
     for path in paths:
         with open(path, "rb") as file:
             os.fsync(file.fileno())
@@ -61,7 +61,7 @@ def forget_pages(paths: Iterable[Path]) -> None:
 
 @contextmanager
 def machine_caches(dropped: bool):
-    """Who looks at what is in memory, and who drops the machine's caches, waits for the other."""
+    """Tests that count cached pages and tests that drop the machine's caches exclude each other."""
     path = Path(tempfile.gettempdir(), f"graphlane-tests-{os.geteuid()}.lock")
     with open(path, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX if dropped else fcntl.LOCK_SH)
@@ -69,7 +69,8 @@ def machine_caches(dropped: bool):
 
 
 def are_ssds(directories: list[Path]) -> None:
-    """What the block devices under them, those of the fixture `disks`, say of themselves from now on."""
+    """Makes the block devices under these directories, those of the fixture `disks`, claim to be
+    SSDs."""
     for directory in directories:
         device = directory.stat().st_dev
         number = f"{os.major(device)}:{os.minor(device)}"
@@ -77,7 +78,7 @@ def are_ssds(directories: list[Path]) -> None:
 
 
 def is_mounted(path: Path) -> bool:
-    """Also when its daemon is dead: os.path.ismount() says no then."""
+    """True for a mount with a dead daemon too, where os.path.ismount() is false."""
     return f" {path} " in Path("/proc/self/mounts").read_text()
 
 
@@ -114,7 +115,7 @@ class Graphlane:
 
     @contextmanager
     def mounted(self, volume: Volume, at: Path, **how):
-        """The volume at another place, and gone from there afterwards."""
+        """Moves the volume to another place, and removes it from there afterwards."""
         at.mkdir(exist_ok=True)
         settle()
         self("mount", volume.path, at, **how)
@@ -128,21 +129,21 @@ class Graphlane:
 
 
 def settle() -> None:
-    """What has changed this very moment may change again unseen: a mount that finds it so drops
-    the pages that it read first. Who counts pages begins later."""
+    """Waits until a further change would show in the file's times. A mount drops the first pages
+    of a file changed just now, so tests that count pages call this first."""
     time.sleep(0.03)
 
 
-# Of a preloaded program that is built with the address sanitizer: it wants to be told.
+# A preloaded program that is built with the address sanitizer needs this.
 PRELOADED = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
 
 
 @contextmanager
 def names_locked(volume):
-    """As `graphlane check` has the volume's names while it looks."""
+    """Locks the volume's names as `graphlane check` does."""
     with open(volume.path / ".graphlane/run/lock", "r+b") as lock:
         whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        fcntl.fcntl(lock, fcntl.F_OFD_SETLKW, whole)  # who has just changed one may have them still
+        fcntl.fcntl(lock, fcntl.F_OFD_SETLKW, whole)  # a past change may hold them still
         yield
 
 
@@ -162,13 +163,14 @@ class Job:
             time.sleep(0.001)
 
     def stop(self, number: signal.Signals) -> str:
-        """What it said on stderr."""
+        """Stops it by the signal. Returns its stderr."""
         self.process.send_signal(number)
         return self.process.communicate(timeout=60)[1]
 
 
 def comes(condition, seconds_max: float = 2) -> bool:
-    """For what something else may have undone: then nobody waits for it any longer."""
+    """Waits until the condition holds, but returns False after a while: another program may have
+    undone it."""
     end = time.monotonic() + seconds_max
     while not condition():
         if time.monotonic() > end:

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Runs all tests: pytest over tests/, as many files at once as there are cores, and beside it the
-GoogleTest programs of $GRAPHLANE_BUILD/tests, one after the other, or two at once when pytest has
+"""Runs all tests. pytest runs over tests/, with as many files at once as there are cores. Beside it run the
+GoogleTest programs of $GRAPHLANE_BUILD/tests, one after another, or two at once after pytest has
 ended. `make test` builds them first and calls this.
 
-The last line is "N passed, N failed, N skipped". Exit status 1: something
-failed, or there was nothing to run. Where CI=true a skipped test counts as
-failed unless its reason starts with "not applicable": what CI lacks, it must
-not pass over in silence.
+The last line is "N passed, N failed, N skipped". Exit status 1: a test failed, or there was nothing
+to run. With CI=true a skipped test counts as failed unless its reason starts with "not applicable":
+CI must not skip tests in silence.
 """
 
 import argparse
@@ -88,10 +87,10 @@ def ending(status: int | None) -> str:
 
 
 def parse_gtest(program: str, output: str, status: int | None) -> tuple[Tally, str]:
-    """What became of every test, and the text of those that failed."""
+    """The result of every test, and the output of the failed ones."""
     tally = Tally()
     failures = []
-    running = None  # the test that has begun and not ended
+    running = None  # the running test
     lines: list[str] = []
     for line in output.splitlines():
         event = GTEST_EVENT.search(line)
@@ -123,7 +122,7 @@ def parse_gtest(program: str, output: str, status: int | None) -> tuple[Tally, s
 
 
 def run_gtest(binary: Path, pattern: str | None) -> tuple[Tally, str]:
-    """What became of its tests, and what is to be said of it."""
+    """The results of pytest's tests, and the lines to print about them."""
     command = [str(binary), "--gtest_color=no"]
     if pattern:
         command.append(f"--gtest_filter=*{pattern}*")
@@ -140,7 +139,7 @@ def run_gtest(binary: Path, pattern: str | None) -> tuple[Tally, str]:
 
 
 def tell_slowest(seconds: Counter) -> None:
-    """Where the time goes, as a run has a limit."""
+    """Prints where the time goes, as a run has a time limit."""
     slowest = [f"{name} {took:.0f} s" for name, took in seconds.most_common(SLOWEST_COUNT)]
     if len(seconds) > SLOWEST_COUNT:
         print(f"slowest files, of {sum(seconds.values()):.0f} s: {', '.join(slowest)}", flush=True)
@@ -189,7 +188,7 @@ def main() -> int:
     build = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
     binaries = [binary for binary in (build / "tests").glob("*")
                 if binary.is_file() and os.access(binary, os.X_OK)]
-    binaries.sort(key=lambda binary: binary.stat().st_size, reverse=True)  # about as long as they take
+    binaries.sort(key=lambda binary: binary.stat().st_size, reverse=True)  # roughly by run time
     if arguments.pytest or arguments.paths:
         binaries = []
     tally = Tally()
@@ -204,7 +203,7 @@ def main() -> int:
                 found, said = gtest.result()
                 tally.add(found)
                 print(said, end="", flush=True)
-        except BaseException:  # we are told to stop
+        except BaseException:  # a signal ends the run
             two.shutdown(wait=False, cancel_futures=True)
             for group in list(groups):
                 kill_group(group)
@@ -228,8 +227,8 @@ def main() -> int:
 if __name__ == "__main__":
     # make and CI stop us with SIGTERM: then the tests' processes are to go too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    # nohup(1) and background jobs ignore these, and programs that the tests stop
-    # by them would inherit that.
+    # nohup(1) and background jobs ignore these signals. Programs that the tests stop by them would
+    # inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     sys.exit(main())

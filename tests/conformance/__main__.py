@@ -1,7 +1,7 @@
-"""`make conformance`: the suites of strangers that install themselves, on a mount.
+"""`make conformance` runs public test suites, which it installs itself, on a mount.
 
-Exit status 1: a test failed and it is not known why (KNOWN_FAILURES in
-result.py), or a suite could not run.
+Exit status 1: a test failed for an unknown reason (KNOWN_FAILURES in result.py has the known ones),
+or a suite could not run.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main() -> int:
     results = []
     for name in options.suites or SUITES:
         try:
-            # Each suite has a filesystem of its own: none inherits what another left.
+            # Each suite has a filesystem of its own: none inherits another's files.
             with bench(options.filesystem, options.verify == "read") as place:
                 results.append(SUITES[name].suite(place, options))
         except BenchError as error:

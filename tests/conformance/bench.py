@@ -31,13 +31,13 @@ FILESYSTEMS = {
     "ext4": (["mkfs.ext4", "-q", "-E", "lazy_itable_init=1"], "loop,user_xattr,acl"),
     "xfs": (["mkfs.xfs", "-q"], "loop"),
 }
-# Debian's packages of programs that not everyone has.
+# Debian's packages of the programs that may be missing.
 PACKAGES = {"mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "stress-ng": "stress-ng",
             "fio": "fio", "prove": "perl", "git": "git"}
 
 
 class BenchError(Exception):
-    """One line for the user."""
+    """Prints one line for the user."""
 
 
 @dataclass
@@ -46,14 +46,14 @@ class Ran:
     output: str         # stdout and stderr
 
     def tail(self) -> str:
-        """The last line, which is where programs say what went wrong."""
+        """The last line, where programs print what went wrong."""
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
         ending = "took too long" if self.status is None else f"status {self.status}"
         return lines[-1][:200] if lines else ending
 
 
 def run(*words, seconds_max: float, **options) -> Ran:
-    """A command as a process group that is gone afterwards."""
+    """Runs a command as a process group, and leaves none of its processes."""
     name = str(words[0])
     if name in PACKAGES and shutil.which(name) is None:
         raise BenchError(f"{name} is missing: apt-get install {PACKAGES[name]}")
@@ -73,8 +73,8 @@ def run(*words, seconds_max: float, **options) -> Ran:
 
 
 def installed(*words) -> list:
-    """The command, in a mount namespace where mount(8) finds `graphlane`: it hands
-    no PATH on, and sh looks by its default one."""
+    """The command in a mount namespace where mount(8) finds `graphlane`. mount(8) passes no
+    PATH, so sh searches its default path."""
     script = ('mount -t tmpfs none /usr/local/sbin && ln -s "$0" /usr/local/sbin/graphlane && '
               'exec "$@"')
     return ["unshare", "-m", "sh", "-c", script, GRAPHLANE, *words]
@@ -102,7 +102,7 @@ class Bench:
         return f"{self.filesystem}, Linux {platform.release().split('-')[0]}, libfuse {fuse}"
 
     def check_striped(self) -> None:
-        """The policy's names make striped files: else the suites would show nothing."""
+        """Checks that the policy stripes the suites' files: otherwise they would test nothing."""
         probe = self.mount / "probe.striped"
         probe.write_bytes(b"x")
         behind = self.volume / probe.name  # its stub
@@ -127,7 +127,7 @@ def _unmount(path: Path) -> None:
 
 
 def _unmount_volume(mount: Path) -> None:
-    """Waits for the daemon, which holds files of the host open."""
+    """Waits for the daemon, which has files of the host open."""
     if run(GRAPHLANE, "umount", mount, seconds_max=60).status != 0:
         _unmount(mount)
 

@@ -1,5 +1,5 @@
-"""fio: files written at random, then every block's checksum verified, by each of
-its engines; and striped files that another way has written."""
+"""fio: writes files at random with each of its engines, and verifies every block's checksum. It
+also reads striped files written in another way."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from tests.conformance.bench import GRAPHLANE, PRELOAD, Bench, run, step
 from tests.conformance.result import SuiteResult
 
 ENGINES = ["psync", "pvsync2", "libaio", "io_uring", "mmap", "posixaio"]
-# What the preload library sees; the others make their system calls by themselves.
+# Engines that the preload library sees. The others make their system calls by themselves.
 PRELOADED_ENGINES = ["psync", "pvsync2", "posixaio"]
 SIZE = "64M"
 SECONDS_MAX = 300
@@ -45,7 +45,7 @@ class Fio:
         path.unlink(missing_ok=True)
 
     def reads(self, name: str, engine: str, direct: int, preloaded=False) -> None:
-        """`written.striped`, which fio wrote as a plain file and import striped."""
+        """`written.striped`, written by fio as a plain file and imported striped."""
         self.count(name, _job(self.bench, self.bench.mount / "written.striped", engine, direct,
                               "--rw=read", "--bs=256k", f"--size={SIZE}", "--verify_only",
                               preloaded=preloaded))

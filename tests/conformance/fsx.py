@@ -1,5 +1,5 @@
-"""fsx: random reads, writes, maps, truncations and holes in one file, every byte
-compared with what memory says it should be (Rust).
+"""fsx (Rust): random reads, writes, maps, truncations and holes in one file. Every byte is compared
+with a copy in memory.
 
 It has no O_DIRECT; the older one in C does: `tests/external/run fsx`.
 """

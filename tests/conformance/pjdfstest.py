@@ -1,4 +1,4 @@
-"""pjdfstest: what POSIX says of names, modes, owners and times (Rust, as root)."""
+"""pjdfstest (Rust, as root): POSIX rules for names, modes, owners and times."""
 
 import grp
 import pwd
@@ -30,7 +30,7 @@ entries = [{entries}]
 
 
 def two_users() -> list[tuple[str, str]]:
-    """(user, group) of two users who are nobody special."""
+    """(user, group) of two users without special rights."""
     found = []
     for user in pwd.getpwall():
         group = grp.getgrgid(user.pw_gid).gr_name
@@ -43,7 +43,7 @@ def two_users() -> list[tuple[str, str]]:
 
 def outcomes(directory: Path, other_filesystem: Path, config: Path,
              tests: list[str]) -> dict[str, tuple[str, str]]:
-    """Test -> (ok, skipped or FAILED; the line after it, which says why)."""
+    """Test -> (ok, skipped or FAILED; the next line, which gives the reason)."""
     ran = run(*installed(program("pjdfstest"), "-c", config, "-p", directory,
                          "-s", other_filesystem, *tests), seconds_max=SECONDS_MAX)
     lines = COLOUR.sub("", ran.output).splitlines()
@@ -65,8 +65,8 @@ def suite(bench: Bench, _options) -> SuiteResult:
     entries = ", ".join(f'["{user}", "{group}"]' for user, group in two_users())
     config.write_text(CONFIG.format(entries=entries))
     here = outcomes(bench.mount, bench.native, config, [])
-    # Some tests leave files open, so that a later one cannot remount: in a
-    # process of their own they show what they are about.
+    # Some tests leave files open, so that a later one cannot remount. Each of those gets a process
+    # of its own.
     if failed := names_of(here, "FAILED"):
         here |= outcomes(bench.mount, bench.native, config, failed)
     failed = names_of(here, "FAILED")

@@ -1,4 +1,4 @@
-"""What a suite found, and what is known of its failures."""
+"""The results of a suite, and the known reasons of its failures."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -11,8 +11,8 @@ CARD = ROOT / "fuse/CONFORMANCE.md"
 DESCRIPTORS = ("opens as many files at once as the daemon may have descriptors, whose limit this "
                "machine's root may not raise")
 
-# Suite, test (a glob), and why it fails: no FUSE filesystem can do it, the machine
-# lacks something, or it is one of the limits that docs/limits.md tells. Everything else that fails makes the command fail.
+# Suite, test (a glob), and the reason: no FUSE filesystem can do it, the machine lacks something,
+# or docs/limits.md names the limit. Any other failure makes the command fail.
 KNOWN_FAILURES: list[tuple[str, str, str]] = [
     ("LTP", "creat05", DESCRIPTORS),
     ("LTP", "fcntl12*", DESCRIPTORS),
@@ -29,9 +29,9 @@ KNOWN_FAILURES: list[tuple[str, str, str]] = [
 INTRODUCTION = """\
 # Conformance
 
-What test suites of strangers found on a mount. `make conformance` writes the first ones ([how](../tests/conformance/README.md)),
-[`tests/external/run`](../tests/external/README.md) those that you have built yourself. A test that fails on the host's
-filesystem as well counts as not applicable. What the project's own tests show of each promise:
+Results of public test suites on a mount. `make conformance` runs the first ones ([how](../tests/conformance/README.md)).
+[`tests/external/run`](../tests/external/README.md) runs those that you have built yourself. A test that also fails on the
+host's filesystem counts as not applicable. The project's own tests of each promise:
 [`tests/trust/PROMISES.md`](../tests/trust/PROMISES.md).
 
 """
@@ -43,7 +43,7 @@ class SuiteResult:
     suite: str
     version: str
     passed: int = 0
-    failed: dict[str, str] = field(default_factory=dict)          # test -> what it said
+    failed: dict[str, str] = field(default_factory=dict)          # test -> its message
     not_applicable: dict[str, str] = field(default_factory=dict)  # test -> why
     setting: str = ""  # what it ran on
     verifies: bool = False  # with verify=read: a row of its own
@@ -53,7 +53,7 @@ class SuiteResult:
         return f"{self.suite}, verify=read" if self.verifies else self.suite
 
     def reason(self, test: str) -> str | None:
-        """Why the failure is known; None: it is not."""
+        """The known reason of the failure, or None."""
         for suite, pattern, reason in KNOWN_FAILURES:
             if suite == self.suite and fnmatchcase(test, pattern):
                 return reason
@@ -68,7 +68,7 @@ class SuiteResult:
 
 
 def report(result: SuiteResult) -> None:
-    """For the terminal: what failed, with what it said, and the count."""
+    """For the terminal: the failures with their messages, and the count."""
     for test, said in result.failed.items():
         reason = result.reason(test)
         print(f"FAILED {result.name}: {test}: {f'known: {reason}' if reason else said}")
@@ -94,13 +94,13 @@ def _section(result: SuiteResult) -> str:
         reasons = {test: result.reason(test) or f"**unknown** ({said})"
                    for test, said in result.failed.items()}
         text += f"\nFailed:\n\n{_by_reason(reasons)}"
-    if result.not_applicable and not result.verifies:  # the same as without
+    if result.not_applicable and not result.verifies:  # the same as without checksums
         text += f"\nNot applicable:\n\n{_by_reason(result.not_applicable)}"
     return text if result.failed or (result.not_applicable and not result.verifies) else ""
 
 
 def write_card(results: list[SuiteResult], card: Path = CARD) -> None:
-    """Puts these suites' results into the card; the others' stay."""
+    """Puts these suites' results into the card, and keeps those of the others."""
     mine = {result.name for result in results}
     rows, sections = [], []
     if card.exists():

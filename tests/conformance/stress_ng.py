@@ -1,4 +1,4 @@
-"""stress-ng: its filesystem stressors, one after the other, with --verify."""
+"""stress-ng: its filesystem stressors, one after another, with --verify."""
 
 import re
 
@@ -8,7 +8,7 @@ from tests.conformance.result import SuiteResult
 STRESSOR_SECONDS = 2
 STRESSOR_SECONDS_MAX = 120
 
-# Of the class "filesystem", and yet never on the mount.
+# Stressors of the class "filesystem" that never touch the mount.
 ELSEWHERE = {
     "bind-mount": "mounts /, not the directory under test",
     "binderfs": "a filesystem of its own",
@@ -33,7 +33,7 @@ def _stress(directory, stressor: str) -> Ran:
 
 
 def _said(ran: Ran, stressor: str) -> str:
-    """What the stressor itself said, rather than the frame around it."""
+    """The stressor's own message, without the frame around it."""
     found = re.findall(rf"\] {stressor}: (.*)", ran.output)
     return found[0] if found else ran.tail()
 

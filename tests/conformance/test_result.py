@@ -1,4 +1,4 @@
-"""The card: what is known, what is not, and what another run has found."""
+"""The card of results: known failures, unknown ones, and results of earlier runs."""
 
 import json
 
@@ -13,13 +13,13 @@ def one_known(monkeypatch):
     monkeypatch.setattr(results, "KNOWN_FAILURES", [("suite", "group/*", "no kernel has it")])
 
 
-def test_only_a_failure_whose_reason_is_known_is_known(one_known):
+def test_a_failure_is_known_only_with_its_reason(one_known):
     result = SuiteResult("suite", "1", failed={"group/1": "x", "other/1": "y"})
     assert result.unknown() == ["other/1"]
     assert SuiteResult("another", "1", failed={"group/1": "x"}).unknown() == ["group/1"]
 
 
-def test_the_card_keeps_what_other_suites_found(one_known, tmp_path):
+def test_the_card_keeps_results_of_other_suites(one_known, tmp_path):
     card = tmp_path / "card.md"
     write_card([SuiteResult("a", "1", passed=5, not_applicable={"t": "no users"}),
                 SuiteResult("suite", "1", passed=1, failed={"group/1": "x"})], card)
@@ -33,7 +33,7 @@ def test_the_card_keeps_what_other_suites_found(one_known, tmp_path):
     assert text.count("## a\n") == 1 and text.count("## suite\n") == 1
 
 
-def test_json_says_what_is_unknown(one_known, tmp_path):
+def test_json_lists_unknown_failures(one_known, tmp_path):
     write_json([SuiteResult("suite", "1", failed={"group/1": "x", "z": "y"})], tmp_path / "r")
     assert json.loads((tmp_path / "r").read_text())[0]["unknown"] == ["z"]
 

@@ -8,7 +8,7 @@ from tests.conformance.result import ROOT
 
 TOOLS = ROOT / "build/tools"
 VERSIONS = {"fsx": "0.3.2", "pjdfstest": "0.2.2"}
-CARGO_MIN = (1, 85)  # pjdfstest's
+CARGO_MIN = (1, 85)  # needed by pjdfstest
 INSTALL_SECONDS_MAX = 1800
 
 
@@ -23,7 +23,7 @@ def _check_cargo() -> None:
 
 
 def install(name: str) -> None:
-    """Nothing is done when it is there already."""
+    """Installs the suite unless it is there already."""
     program, version = TOOLS / "bin" / name, VERSIONS[name]
     stamp = TOOLS / f".{name}-{version}"
     if program.exists() and stamp.exists():

@@ -13,12 +13,11 @@ class Bitmap {
  public:
   explicit Bitmap(int64_t vertex_count) : words_(static_cast<size_t>(vertex_count + 63) / 64) {}
 
-  // Relaxed throughout: a bit says nothing of other memory until the threads
-  // of the pass were joined.
+  // Relaxed throughout: a bit orders no other memory until the threads of the pass are joined.
   bool get(int64_t v) const {
     return (words_[index(v)].load(std::memory_order_relaxed) & mask(v)) != 0;
   }
-  // Whether it was this call that set the bit.
+  // True if this call set the bit.
   bool set(int64_t v) {
     return (words_[index(v)].fetch_or(mask(v), std::memory_order_relaxed) & mask(v)) == 0;
   }

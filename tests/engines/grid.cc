@@ -134,7 +134,7 @@ void Grid::stream(const File& file, const std::vector<int64_t>& offsets, bool by
       });
     }
 
-    int64_t offset = 0;  // up to here the file is queued, or passed over
+    int64_t offset = 0;  // up to here the file is queued or skipped
     const auto push_block = [&](int64_t begin, int64_t end) {
       if (begin - offset >= page) offset = begin / page * page;
       while (end > offset) {

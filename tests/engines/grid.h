@@ -1,5 +1,4 @@
-// Grid: a directory that GridGraph's preprocessing made, streamed as GridGraph
-// streams it.
+// Grid: a directory made by GridGraph's preprocessing, streamed as GridGraph streams it.
 //
 //              target partition
 //               0   1   2   3        column   blocks (0,0) (1,0) (2,0) ... : column by column
@@ -46,10 +45,10 @@ struct GridOptions {
 };
 
 struct Sweep {
-  // Whether block (i, j) is to be read.
+  // Whether the sweep reads block (i, j).
   std::function<bool(int, int)> wants = [](int, int) { return true; };
-  // Vertex data that a pass over the columns needs at a time: with less memory
-  // there are several passes, one a window of source partitions.
+  // Vertex data that a pass over the columns needs at a time. With less memory there are several
+  // passes, one for each window of source partitions.
   int64_t vertex_bytes = 0;
   std::function<void(VertexRange)> before_window = [](VertexRange) {};
   std::function<void(VertexRange)> after_window = [](VertexRange) {};
@@ -66,8 +65,7 @@ class Grid {
   int64_t bytes_streamed() const { return bytes_streamed_; }
   VertexRange partition(int index) const;
 
-  // process(edge) for every edge of the blocks that the sweep wants, from
-  // several threads at once.
+  // Calls process(edge) for every edge of the blocks that the sweep wants, from several threads.
   template <class Process>
   void stream_rows(const Sweep& sweep, Process process) {
     stream(File(directory_ + "/row", read_flags(sweep)), row_offset_, false, sweep, each(process));
@@ -78,8 +76,8 @@ class Grid {
            each(process));
   }
 
-  // process(v) for every vertex. `load` and `save` surround a window of them
-  // when their data is larger than the memory.
+  // Calls process(v) for every vertex. Where vertex data exceeds the memory, `load` and `save` run
+  // before and after each window.
   void stream_vertices(int64_t vertex_bytes, const std::function<void(int64_t)>& process,
                        const std::function<void(VertexRange)>& load,
                        const std::function<void()>& save) const;

@@ -31,7 +31,7 @@ T load_relaxed(T& value) {
   return std::atomic_ref(value).load(std::memory_order_relaxed);
 }
 
-// Relaxed: passes are separated by joining their threads. True if lowered.
+// Relaxed: joining the threads separates the passes. Returns true if it lowered the value.
 template <class T>
 bool atomic_min(T& value, T candidate) {
   std::atomic_ref<T> ref(value);
@@ -47,8 +47,8 @@ void atomic_add(T& value, T amount) {
   std::atomic_ref<T>(value).fetch_add(amount, std::memory_order_relaxed);
 }
 
-// The ranks of V vertices add up to at most V, so a sum in fixed point needs
-// as many bits before the point as V has, and the rest stand behind it.
+// The ranks of V vertices add up to at most V, so a sum in fixed point needs as many integer bits
+// as V has. The remaining bits are the fraction.
 class FixedPoint {
  public:
   explicit FixedPoint(int64_t vertex_count)
@@ -107,8 +107,8 @@ std::vector<double> pagerank(Grid& grid, int64_t iterations) {
   return ranks;
 }
 
-// GridGraph passes labels from source to target only and wants graphs that have
-// every edge both ways; here a label goes both ways along an edge.
+// GridGraph passes labels from source to target only, and needs graphs with every edge in both
+// directions. Here a label goes both ways along an edge.
 std::vector<int32_t> wcc(Grid& grid) {
   const int64_t vertex_count = grid.vertex_count();
   VertexFile<int32_t> label(grid.directory() + "/label", vertex_count);
@@ -160,7 +160,7 @@ std::vector<int32_t> bfs(Grid& grid, int64_t root) {
   VertexFile<uint32_t> parent(grid.directory() + "/parent", vertex_count);
   Bitmap level(vertex_count);
   Bitmap next(vertex_count);
-  Bitmap seen(vertex_count);  // in this level or above: parents that are final
+  Bitmap seen(vertex_count);  // in this level or above: their parents are final
   parent.fill(kNone);
   parent[root] = static_cast<uint32_t>(root);
   next.set(root);

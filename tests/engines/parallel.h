@@ -1,4 +1,4 @@
-// Threads, as the engines use them: made for one pass, gone after it.
+// Threads as the engines use them: made for one pass, and joined after it.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,7 @@
 
 namespace engines {
 
-// WorkQueue: a bounded FIFO. pop() waits, and says false once the queue is
-// closed and empty.
+// WorkQueue: a bounded FIFO. pop() waits, and returns false once the queue is closed and empty.
 template <class Task>
 class WorkQueue {
  public:

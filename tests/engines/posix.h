@@ -1,5 +1,5 @@
-// What both engines ask of the system. An engine cannot go on without its
-// graph, so a call that fails ends the program, naming file and offset.
+// The system calls of both engines. An engine cannot go on without its graph, so a failed call ends
+// the program with the file's name and the offset.
 #pragma once
 
 #include <fcntl.h>
@@ -33,8 +33,8 @@ class File {
   size_t size_bytes() const;
   void truncate(size_t size_bytes) const;
 
-  // One pread of `length` bytes that must give exactly `expected`. Engines take
-  // a short read for the whole and compute nonsense; this one says so instead.
+  // One pread of `length` bytes that must give exactly `expected`. Engines take a short read for
+  // the whole and compute nonsense; this one ends with an error instead.
   void pread_expecting(void* buffer, size_t length, off_t offset, size_t expected) const;
   void pread_exact(void* buffer, size_t length, off_t offset) const {
     pread_expecting(buffer, length, offset, length);

@@ -1,5 +1,5 @@
-// Results that can be compared from run to run: a checksum to print, and the
-// whole vector as raw binary for --out.
+// Results that can be compared between runs: a checksum to print, and the whole vector as raw
+// binary for --out.
 #pragma once
 
 #include <cstdint>

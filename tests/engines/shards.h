@@ -9,7 +9,7 @@
 //
 //   BASE.numvertices                       text: V
 //   BASE.S.intervals                       text: the last vertex of each interval
-//   BASE.p_S.adj                           who is joined to whom; never rewritten
+//   BASE.p_S.adj                           the edges of shard p; never rewritten
 //   BASE.edata.p_S.size                    text: bytes of the edge values
 //   BASE.edata.p_S_blockdir_1048576/N      a 4-byte value an edge, in blocks of
 //                                          1 MiB that every iteration rewrites

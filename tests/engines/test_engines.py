@@ -1,5 +1,5 @@
-"""Unmodified engines compute on a volume what they compute on plain files, and
-on plain files what igraph says."""
+"""Unmodified engines compute the same on a volume as on plain files. On plain files they agree
+with igraph."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from harness import run
 
 PARTITIONS = 4
 SHARDS = 3
-# The ways to a volume. "native" is a plain directory, which the others must equal.
+# The ways to a volume. "native" is a plain directory: the others must give its results.
 WAYS = ["preload", "private mount", "mount"]
 
 
@@ -25,7 +25,7 @@ def gowalla() -> graphs.Truth:
 
 
 class Stage:
-    """A directory of files, plain and on a volume, and the ways to run on it."""
+    """A directory of files, plain and on a volume, and the ways to run a program on it."""
 
     def __init__(self, graphlane, plain: Path, scratch: Path, **volume_options):
         self.graphlane = graphlane
@@ -35,7 +35,7 @@ class Stage:
         graphlane("import", "--min-size", "64K", plain, self.volume.path / plain.name)
 
     def run(self, way: str, program: Path, *words, env=None):
-        """Runs a program; a word "{dir}" becomes the directory it is to work on."""
+        """Runs a program. A word "{dir}" becomes the directory to work on."""
         env = os.environ | (env or {})
 
         def command(root: Path):
@@ -53,7 +53,7 @@ class Stage:
 
 
 def possible(request) -> str:
-    """The way that is asked for, or a skip where this machine lacks it."""
+    """The requested way, or a skip where this machine lacks it."""
     if request.param in ["private mount", "mount"]:
         request.getfixturevalue("fuse")
     return request.param
@@ -150,8 +150,8 @@ def test_grid_engine_computes_the_same_on_a_volume(
 
 
 class Jobs:
-    """Several programs at once under `graphlane run`, over one mount, each in a directory of its
-    own, where the grid's files are symbolic links."""
+    """Several programs at once under `graphlane run`, over one mount. Each has a directory of
+    its own, with symbolic links to the grid's files."""
 
     COUNT = 16
     GRID = ["meta", "row", "row_offset", "column", "column_offset", "block-*"]
@@ -166,8 +166,8 @@ class Jobs:
                 (place / path.name).symlink_to(Path("..") / stage.plain.name / path.name)
 
     def run(self, command) -> list[str]:
-        """What each says; command(i, place): of the i-th."""
-        env = os.environ | {"GRAPHLANE_IO": "direct"}  # else all of it is in the page cache
+        """The output of each; command(i, place) is the i-th command."""
+        env = os.environ | {"GRAPHLANE_IO": "direct"}  # otherwise the page cache would serve everything
         words = [self.stage.graphlane.program, "run", f"--share={self.share}", "--"]
         jobs = [subprocess.Popen([*words, *map(str, command(i, place))], env=env, text=True,
                                  stdout=subprocess.PIPE) for i, place in enumerate(self.places)]
@@ -324,7 +324,7 @@ def any_way(request):
 
 
 def vertex_file(stage, way, name) -> Path:
-    """Where an engine left its result: a plain file, on the volume too."""
+    """The engine's result: a plain file, on the volume too."""
     root = stage.plain if way == "native" else stage.volume.path / stage.plain.name
     return root / name
 
@@ -332,7 +332,7 @@ def vertex_file(stage, way, name) -> Path:
 def test_gridgraph_pagerank(gridgraph, gowalla, grid_stage, any_way):
     grid_stage.run(any_way, gridgraph / "pagerank", "{dir}", 10, 8)
     rank = np.fromfile(vertex_file(grid_stage, any_way, "pagerank"), "<f4")
-    # Its threads add float32 up in any order.
+    # Its threads add float32 in any order.
     assert np.allclose(rank[:gowalla.vertex_count], gowalla.pagerank(10), rtol=1e-4)
 
 

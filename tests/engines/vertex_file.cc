@@ -14,7 +14,7 @@ namespace {
 size_t page_floor(size_t byte) { return byte / kPageBytes * kPageBytes; }
 size_t page_ceil(size_t byte) { return page_floor(byte + kPageBytes - 1); }
 
-// GridGraph writes what its heap holds; zeros do as well.
+// GridGraph writes uninitialized heap memory; zeros serve as well.
 const std::string& create(const std::string& path, size_t length_bytes) {
   if (file_size_bytes(path) < 0) {
     FILE* made = std::fopen(path.c_str(), "wb");
@@ -60,7 +60,7 @@ void VertexStore::load_bytes(size_t begin, size_t end) {
                         -1, 0);
   if (window == MAP_FAILED) die("%s: no memory for a window", file_.path().c_str());
   data_ = static_cast<char*>(window);
-  // The last page may reach over the end of the file: that much less is read.
+  // The last page may extend past the end of the file: that much less is read.
   const size_t file_end = static_cast<size_t>(file_size_bytes(file_.path()));
   file_.pread_expecting(data_, window_bytes, static_cast<off_t>(first_byte_),
                         std::min(window_bytes, file_end - first_byte_));

@@ -1,5 +1,5 @@
-// VertexFile<T>: one value a vertex in a file of the graph's directory, used as
-// GridGraph's BigVector uses it.
+// VertexFile<T>: one value for each vertex in a file of the graph's directory, used as GridGraph
+// uses its BigVector.
 //
 //   made     stat, truncate, write in pieces of 4096 bytes; kept when the size fits
 //   in core  open O_RDWR|O_DIRECT, mmap(MAP_SHARED, PROT_READ|PROT_WRITE) of that
@@ -7,8 +7,8 @@
 //   out of   load(range): munmap, anonymous memory, pread of whole pages through
 //   core     the O_DIRECT descriptor; save(): pwrite of whole pages, mmap again
 //
-// So mapped pages and direct I/O take turns on one file and must agree, and
-// save() may grow the file to a whole page, as with GridGraph.
+// Mapped pages and direct I/O alternate on one file and must agree. save() may extend the file to a
+// whole page, as in GridGraph.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ class VertexStore {
  protected:
   void load_bytes(size_t begin, size_t end);
   void save_bytes();
-  // GridGraph gives up where the limit on locked memory is lower than a window;
-  // here that only costs the lock.
+  // GridGraph ends where the limit of locked memory is below a window. Here the memory just stays
+  // unlocked.
   void lock_bytes(size_t begin, size_t end, bool locked);
 
   char* data_ = nullptr;      // what the program sees now

@@ -54,7 +54,7 @@ void AdjacencyReader::load_whole(int thread_count) {
   });
 }
 
-// Makes the `length` bytes at the position lie in the buffer.
+// Loads the `length` bytes at the position into the buffer.
 void AdjacencyReader::need(size_t length) {
   const size_t at = position_.byte;
   if (at >= buffer_begin_ && at + length <= buffer_begin_ + buffer_.size()) return;

@@ -6,10 +6,10 @@
 //                     update p's vertices, in order, through their edges' values
 //                     write the values back where they were
 //
-// The calls are GraphChi's: the memory shard in parallel preads of 16 MiB
-// through dup'ed descriptors; windows in preads of 1 MiB from wherever the last
-// one ended; a block of values by open O_RDWR, pread, and later write() on the
-// same descriptor, whose position must still be 0.
+// The calls are GraphChi's. The memory shard is read by parallel preads of 16 MiB
+// through dup'ed descriptors, and a window by preads of 1 MiB from the end of the
+// last one. A block of values takes open O_RDWR, pread, and later write() on the
+// same descriptor, which must still be at position 0.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class AdjacencyReader {
     size_t byte = 0;
     int64_t vertex = 0;
     size_t edge = 0;       // of the shard: the first of `vertex`
-    size_t empty_count = 0;  // vertices that still go without, from `vertex` on
+    size_t empty_count = 0;  // vertices from `vertex` on that still have no edges
   };
 
   AdjacencyReader(const std::string& path, VertexRange targets);
@@ -39,7 +39,7 @@ class AdjacencyReader {
   void load_whole(int thread_count);
   const Position& position() const { return position_; }
   void seek(const Position& position) { position_ = position; }
-  // The targets of position().vertex; then moves on to the vertex after it.
+  // Returns the targets of position().vertex, then moves on to the next vertex.
   std::span<const uint32_t> next();
 
  private:
@@ -56,7 +56,7 @@ class AdjacencyReader {
   std::vector<uint32_t> targets_;
 };
 
-// The values on edges [begin, end) of a shard: all of the blocks they lie in.
+// The values on edges [begin, end) of a shard: all blocks that hold them.
 class EdgeValues {
  public:
   EdgeValues() = default;
@@ -75,7 +75,7 @@ class EdgeValues {
   std::vector<uint32_t> values_;
 };
 
-// What an update sees: 4 bytes of its own and on every edge, to read and write.
+// An update reads and writes this: 4 bytes of the vertex and of each of its edges.
 struct Vertex {
   int64_t id;
   uint32_t& value;
@@ -93,7 +93,7 @@ class SlidingWindows {
   std::vector<uint32_t> vertex_values() const;
 
  private:
-  // The edges of the interval at hand that lie in one shard.
+  // The edges of the current interval that lie in one shard.
   struct Window {
     std::vector<size_t> out_begin;  // of the interval's i-th vertex; and one more
     EdgeValues values;
@@ -118,7 +118,7 @@ class SlidingWindows {
   std::vector<size_t> edge_counts_;  // of each shard
   File vertex_file_;
   File degree_file_;
-  std::vector<AdjacencyReader> readers_;  // where each shard's window has come to
+  std::vector<AdjacencyReader> readers_;  // the position of each shard's window
   std::vector<Window> windows_;
 };
 

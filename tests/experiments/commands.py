@@ -1,4 +1,4 @@
-"""What the tests of `python -m experiments` share."""
+"""Helpers of the tests of `python -m experiments`."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def start(*words) -> subprocess.Popen:
 
 
 def wait_for_steps(process: subprocess.Popen, at: Path, condition) -> None:
-    """Until the journal is as told, or the process ends."""
+    """Waits until the journal satisfies the condition or the process ends."""
     journal = at / "undo.jsonl"
     while process.poll() is None:
         if journal.exists() and condition(journal.read_text()):
@@ -33,7 +33,7 @@ def wait_for_steps(process: subprocess.Popen, at: Path, condition) -> None:
 
 
 def traces(directory: Path) -> list[str]:
-    """What of the devices there is left on the machine."""
+    """Traces of the devices that are left on the machine."""
     left = [line for line in Path("/proc/self/mounts").read_text().splitlines()
             if str(directory) in line]
     for path in Path("/sys/block").glob("loop*/loop/backing_file"):

@@ -18,7 +18,7 @@ from experiments.workspace import StepFailed  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch):
-    """Not the engines that the user has."""
+    """Hides the engines that the user has."""
     for name in ["GRIDGRAPH_BIN", "GRIDGRAPH_KIT_BIN", "GRAPHCHI_ROOT", "GRAPHCHI_KIT_BIN", "CSMQGRAPH_BIN"]:
         monkeypatch.delenv(name, raising=False)
 
@@ -36,7 +36,7 @@ def kind(request, loops):
 
 @pytest.fixture
 def dropped_caches():
-    """What is measured begins with nothing in memory, of anybody."""
+    """Measurements begin with empty caches."""
     with machine_caches(dropped=True):
         yield
 
@@ -55,8 +55,9 @@ def ready(loops, dropped_caches):
 
 @pytest.fixture
 def at():
-    """Where devices go; whatever a failed test leaves is taken down. (Not below tmp_path:
-    another pytest of this user clears old ones away, also while something is mounted there.)"""
+    """The place of the devices. Whatever a failed test leaves is taken down. (Not below
+    tmp_path: another pytest of this user removes old ones, even while something is mounted
+    there.)"""
     above = Path(tempfile.mkdtemp(prefix="graphlane-test-"))
     yield above / "devices"
     if (above / "devices/undo.jsonl").exists():

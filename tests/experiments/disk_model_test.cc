@@ -11,14 +11,14 @@ namespace {
 
 using graphlane::kMiB;
 
-// A disk whose track holds 1 MB and comes round in 10 ms.
+// A disk with 1 MB a track and a turn of 10 ms.
 Parameters round_numbers() {
   return {.bandwidth_bytes_per_second = 100e6, .seek_seconds_min = 0.001,
           .seek_seconds_avg = 0.008, .seek_seconds_max = 0.015, .rpm = 6000,
           .stroke_bytes = 10e9, .buffer_bytes = 10e6, .dilation = 1};
 }
 
-// Seconds for streams that take turns, each a chunk at a time, all together.
+// Total seconds of streams that alternate, a chunk each.
 double interleaved_seconds(const Parameters& parameters, uint64_t chunk_bytes, int stream_count) {
   DiskModel model(parameters);
   double end_seconds = 0;
@@ -36,7 +36,7 @@ TEST(DiskModelTest, SequentialStreamHasTheBandwidth) {
   EXPECT_NEAR(256 * kMiB / seconds, 100e6, 1);
 }
 
-TEST(DiskModelTest, SequentialStreamThatComesLateLosesNothing) {
+TEST(DiskModelTest, ALateSequentialStreamLosesNothing) {
   DiskModel model(round_numbers());
   double end_seconds = 0;
   for (uint64_t i = 0; i < 100; ++i) {
@@ -48,7 +48,7 @@ TEST(DiskModelTest, SequentialStreamThatComesLateLosesNothing) {
 TEST(DiskModelTest, DiskReadsOnNoFurtherThanItsBuffer) {
   DiskModel model(round_numbers());
   model.serve({0, 0, 1'000'000});
-  // A second later 10 MB are there, and the eleventh is still to be read.
+  // After a second 10 MB are buffered; the eleventh is still to be read.
   EXPECT_NEAR(model.serve({1, 1'000'000, 11'000'000}).end_seconds, 1.01, 1e-9);
 }
 
@@ -56,7 +56,7 @@ TEST(DiskModelTest, TwoStreamsPayForEveryTurn) {
   for (const uint64_t chunk : {kMiB, 4 * kMiB, 24 * kMiB}) {
     const double alone = 2 * interleaved_seconds(round_numbers(), chunk, 1);
     const double together = interleaved_seconds(round_numbers(), chunk, 2);
-    // A seek at least, and at most the longest with a whole turn of the platter.
+    // At least a seek; at most the longest seek with a whole turn of the platter.
     EXPECT_GT(together, alone + 510 * 0.001) << chunk;
     EXPECT_LT(together, alone + 512 * (0.015 + 0.010)) << chunk;
   }
@@ -133,7 +133,7 @@ TEST(DiskModelTest, SsdHasNoSeeks) {
   }
 }
 
-TEST(DiskModelTest, SsdHasSoManyIosASecond) {
+TEST(DiskModelTest, SsdHasItsIosPerSecond) {
   DiskModel model(flash());
   EXPECT_NEAR(model.serve({0, 500 * kMiB, 4096}).end_seconds, 1e-4, 1e-9);
   EXPECT_NEAR(model.serve({0, 0, 4096}).end_seconds, 2e-4, 1e-9);
@@ -149,7 +149,7 @@ TEST(DiskModelTest, SsdServesNothingInAdvance) {
   }
 }
 
-TEST(DiskModelTest, WhoWasInAnSsdsQueueHasLostNothing) {
+TEST(DiskModelTest, AReadInAnSsdsQueueLosesNoTime) {
   DiskModel model(flash());
   const double first = model.serve({0, 0, kMiB}).end_seconds;
   EXPECT_NEAR(model.serve({first + 50e-6, 0, kMiB}).end_seconds, 2 * first, 1e-9);

@@ -1,4 +1,4 @@
-"""Results as `python -m experiments` keeps them, made up: numbers that a test can foresee."""
+"""Made-up results in the format of `python -m experiments`: a test can compute their ratios."""
 
 from experiments import samples
 from experiments.comparison import CEILING, MOUNTED, PRELOADED, STRIPED
@@ -6,14 +6,14 @@ from experiments.devices import Spec
 
 MB = 1_000_000
 DEVICE_BANDWIDTH = 100 * MB
-BYTES = 2000 * MB  # that a program reads from all devices
-# How much of the ceiling each way has.
+BYTES = 2000 * MB  # read by a program from all devices
+# Each way's share of the ceiling.
 SHARE = {STRIPED: 0.5, MOUNTED: 0.6, PRELOADED: 0.9}
 READS = {STRIPED: 1000, MOUNTED: 800, PRELOADED: 600}  # of each device
 
 
 class Described:
-    """In place of devices.Devices."""
+    """Replaces devices.Devices."""
 
     def __init__(self, count: int):
         self.count = count
@@ -30,7 +30,7 @@ def labels(**differing) -> dict:
 
 
 def case_samples(rounds: int = 3, share=SHARE, **differing) -> list[dict]:
-    """Of one case. Each round is a little slower than the one before, in every way."""
+    """Samples of one case. In every way each round is a little slower than the one before."""
     case = labels(**differing)
     count = case["device_count"]
     found = []
@@ -52,7 +52,7 @@ def case_samples(rounds: int = 3, share=SHARE, **differing) -> list[dict]:
 
 
 def together(*of_cases: list[dict]) -> list[dict]:
-    """As one run keeps them: files on the same devices have one ceiling a round."""
+    """The samples of one run: files on the same devices have one ceiling a round."""
     found = []
     for sample in [sample for of_case in of_cases for sample in of_case]:
         if sample["way"] != CEILING or sample not in found:

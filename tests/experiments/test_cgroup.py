@@ -1,4 +1,4 @@
-"""Control groups, of whichever version is mounted: on files that take their place, and here."""
+"""Control groups of either version: on files that stand in for them, and on this machine."""
 
 import shutil
 import subprocess
@@ -12,8 +12,8 @@ from experiments.workspace import StepFailed
 
 @pytest.fixture
 def mounted(tmp_path, monkeypatch):
-    """mounted("cgroup", "memory"): a hierarchy of such a type with such options, or controllers.
-    Directories with files in them go when they are removed, as groups do."""
+    """mounted("cgroup", "memory"): a hierarchy of this type with these options or controllers.
+    Removing a directory removes its files too, as for groups."""
     monkeypatch.setattr(cgroup, "MOUNTS", tmp_path / "mounts")
     monkeypatch.setattr(Path, "rmdir", shutil.rmtree)
     (tmp_path / "mounts").write_text("proc /proc proc rw 0 0\n")
@@ -81,7 +81,7 @@ def test_version_1_does_not_swap_either(mounted, monkeypatch):
                                    "memory.memsw.limit_in_bytes": str(5 << 20)}
 
 
-def test_what_was_used_before_is_forgotten(mounted):
+def test_earlier_usage_is_not_counted(mounted):
     mounted("cgroup2", "memory")
     group = cgroup.named("g")
     group.begin()
@@ -90,12 +90,12 @@ def test_what_was_used_before_is_forgotten(mounted):
     assert files(group.memory) == {}
 
 
-def test_where_no_group_has_memory_it_is_said(mounted):
+def test_a_machine_without_memory_groups_is_reported(mounted):
     root = mounted("cgroup2", "cpu")
     with pytest.raises(StepFailed, match="no control groups with the memory controller"):
         cgroup.named("g")
     (root / "cgroup.controllers").write_text("memory\n")
-    (root / "cgroup.subtree_control").mkdir()  # nobody may write to it
+    (root / "cgroup.subtree_control").mkdir()  # no process can write to a directory
     with pytest.raises(StepFailed, match=f"{root}: gives no group its memory controller: Is a"):
         cgroup.named("g").begin()
 

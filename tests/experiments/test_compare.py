@@ -1,5 +1,5 @@
-"""`compare` and `limits`, on small devices: that they measure what they say, and
-leave nothing. How fast anything is, no test asks."""
+"""`compare` and `limits` on small devices: they measure what they claim and leave nothing. No
+test checks a speed."""
 
 import json
 import signal
@@ -35,18 +35,18 @@ def test_read_moves_the_file_once_each_way(kind, ready, tmp_path):
     assert set(found) == {comparison.STRIPED, comparison.MOUNTED, comparison.PRELOADED, comparison.CEILING}
     for way in [comparison.STRIPED, comparison.MOUNTED, comparison.PRELOADED]:
         read = summary.of_devices(found[way], "bytes_read")
-        # All of it, from the devices: what read-ahead adds is more than this only if it is wrong.
+        # All bytes come from the devices. Readahead may add no more than this bound.
         assert 4 * BLOCK <= read <= 1.5 * 4 * BLOCK, way
         assert found[way]["memory_bytes_most"] <= 200 << 20
         assert all(counters["reads"] > 0 for counters in found[way]["device_counters"])
     assert saved["spec"]["kind"] == kind and len(saved["devices"]) == 2 and saved["commit"]
     assert "speed-up" in said.stdout
-    assert not traces(tmp_path)[1:]  # but for what we asked for
+    assert not traces(tmp_path)[1:]  # except the requested output
 
 
 @pytest.mark.parametrize("ioengine", fio.ASYNCHRONOUS)
 def test_reads_may_be_asynchronous(ioengine, ready, tmp_path):
-    """No preload library sees them, so that way is left out."""
+    """The preload library does not see them, so that way is left out."""
     out = tmp_path / "out.json"
     experiments("compare", "read", "--kind", "ssd", *DEVICES, "--file", "96M", "--threads", "1",
                 "--direct", "--ioengine", ioengine, "--iodepth", "4", *SHORT, "--out", out)
@@ -87,7 +87,7 @@ def test_jobs_compute_the_same_each_way_and_leave_no_directory(ready, tmp_path, 
         experiments("compare", engine, "--at", at, "--scale", "12", "--jobs", "4", *SHORT,
                     "--out", out)
         found = of_way(json.loads(out.read_text()))
-        ways = {*compare.JOB_WAYS.values()} - {comparison.KIT}  # of which there is no build here
+        ways = {*compare.JOB_WAYS.values()} - {comparison.KIT}  # there is no build of the kit here
         assert set(found) == {*ways, comparison.CEILING}
         assert found[comparison.SHARED]["algorithm"] == "4 jobs"
         assert sorted(at.rglob("*")) == before
@@ -114,7 +114,7 @@ def test_the_kit_is_the_same_jobs_by_other_programs():
         assert own.parent == Path("/own")
 
 
-def test_jobs_come_as_they_happen_to_and_the_same_every_time():
+def test_random_submissions_are_reproducible():
     grid = workloads.Grid("wcc", None, None, 10, 3, None)
     at_once, apart = Jobs(grid, 200), Jobs(grid, 200, gap=5)
     assert at_once.submitted == [0] * 200
@@ -138,7 +138,7 @@ def test_a_trace_has_more_jobs_by_day_than_by_night():
     assert jobs.labels()["algorithm"] == "400 jobs, one in 1 s, most by day"
 
 
-def test_shortest_paths_are_among_the_jobs_where_all_have_a_program(tmp_path):
+def test_jobs_include_shortest_paths_where_all_ways_have_a_program(tmp_path):
     own, kit = tmp_path / "own", tmp_path / "kit"
     grid = workloads.Grid("wcc", own, None, 10, 3, None)
     for made, mix in [(None, ["wcc", "pagerank", "bfs"]), (own, ["wcc", "pagerank", "bfs"]),
@@ -201,7 +201,7 @@ def test_jobs_that_take_too_long_are_ended(tmp_path, run):
     assert [path.name for path in grid.iterdir()] == ["column"]
 
 
-def test_a_job_has_its_own_of_what_it_changes(ready, tmp_path):
+def test_a_job_has_private_copies_of_files_that_it_changes(ready, tmp_path):
     jobs = Jobs(workloads.Shards("wcc", None, 8, 1), 2)
     jobs.prepare(tmp_path)
     (tmp_path / "stranger").mkdir()
@@ -235,7 +235,7 @@ def test_limits_asks_every_device_and_all(kind, dropped_caches, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_killed_while_it_measures_leaves_what_down_removes(ready, at, number):
-    """On slow devices: who clears up must end what reads, and wait for what it has asked for."""
+    """The devices are slow: `down` must end the readers, and wait for their I/O."""
     experiments("devices", "up", "--kind", "hdd", *DEVICES, "--dilate", "20", "--at", at)
     process = start("compare", "read", "--at", at, "--file", "96M", "--threads", "2",
                     "--memory", "200M")
@@ -263,7 +263,7 @@ def running_in_group(pid: int) -> bool:
 @pytest.mark.parametrize("words, said", [
     (["--count", "1"], "nothing to stripe over"),
     (["--count", "2", "--size", "256M", "--file", "1G"], "give a larger --size")])
-def test_what_cannot_be_is_one_line(ready, words, said):
+def test_an_impossible_option_is_one_line(ready, words, said):
     failed = experiments("compare", "read", "--kind", "hdd", "--file", "96M", *words, check=False)
     assert failed.returncode == 1
     *before, complaint = failed.stderr.splitlines()
@@ -280,7 +280,7 @@ def test_the_kit_needs_its_programs(engine, option):
     assert failed.stderr.splitlines()[-1] == f"Error: --way kit: it needs {option}"
 
 
-def test_who_waits_for_each_read_has_no_depth():
+def test_synchronous_reads_have_no_depth():
     failed = experiments("compare", "read", "--iodepth", "4", check=False)
     assert failed.returncode == 2
     assert failed.stderr.splitlines()[-1] == \
@@ -307,7 +307,7 @@ def test_engine_reads_take_every_block_once(tmp_path, threads):
     trace = tmp_path / "trace"
     got = fio.fio(*fio.engine_words(path, 12 * BLOCK, threads, direct=False),
                   f"--write_iolog={trace}")
-    # A line ends with "read OFFSET LENGTH"; other versions of fio begin it differently.
+    # A line ends with "read OFFSET LENGTH"; versions of fio differ in its beginning.
     lines = [line.split() for file in tmp_path.glob("trace*")
              for line in file.read_text().splitlines()]
     offsets = sorted(int(words[-2]) for words in lines if words[-3:-2] == ["read"])
@@ -336,7 +336,7 @@ def test_error_of_a_command_is_one_line():
 
 
 def test_plain_files_of_the_volume_have_to_fit_beside_the_engines():
-    """Room for the grid (512 MiB), and not for its blocks (128 MiB) twice."""
+    """There is room for the grid (512 MiB), but not for its blocks (128 MiB) twice."""
     devices = SimpleNamespace(devices=[SimpleNamespace(size=lambda: 640 << 20)] * 2)
     grid = workloads.Grid("wcc", None, None, scale=20, iterations=1, budget=None)
     comparison.check(devices, [comparison.Case(grid, 2, ways=(comparison.STRIPED,))])

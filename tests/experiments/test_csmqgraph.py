@@ -1,5 +1,5 @@
-"""CSMqGraph as one more way: where its files are, and by what words a program that takes its place
-is started."""
+"""CSMqGraph as one more way: the place of its files, and the command line of a program in its
+place."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def test_its_directory_has_the_grid_with_a_part_on_each_device(tmp_path, grid, d
 
 @pytest.mark.parametrize("algorithm, own", [
     ("wcc", []), ("pagerank", ["5"]), ("bfs", ["7"]), ("spmv", [])])
-def test_its_program_is_told_of_threads_devices_and_depth(tmp_path, algorithm, own):
+def test_its_program_gets_threads_devices_and_depth(tmp_path, algorithm, own):
     program = tmp_path / algorithm
     program.write_text('#!/bin/sh\necho "$PREFIX" "$@" > said\n')
     program.chmod(0o755)

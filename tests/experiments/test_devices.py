@@ -1,4 +1,4 @@
-"""Emulated devices are gone when they are to be gone, whatever happened."""
+"""Emulated devices are removed when they should be, in every case."""
 
 import json
 import os
@@ -77,8 +77,8 @@ def states_of_children(pid: int) -> list[str]:
     return states
 
 
-def test_what_a_killed_run_leaves_the_next_one_removes(loops, dropped_caches, at, monkeypatch, capsys):
-    """But not what one leaves that lives."""
+def test_the_next_run_removes_leftovers_of_a_killed_one(loops, dropped_caches, at, monkeypatch, capsys):
+    """A running program's devices stay."""
     at.parent.joinpath("tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(at.parent / "tmp"))
     monkeypatch.setattr(tempfile, "tempdir", str(at.parent / "tmp"))
@@ -90,7 +90,7 @@ def test_what_a_killed_run_leaves_the_next_one_removes(loops, dropped_caches, at
     assert traces(directory) and capsys.readouterr() == ("", "")
     process.send_signal(signal.SIGSTOP)
     while any(state != "Z" for state in states_of_children(process.pid)):
-        pass  # a command that is just starting would do its step after it was undone
+        pass  # a starting command would do its step after the undo
     process.kill()
     process.communicate()
     devices.clear_up()
@@ -99,7 +99,7 @@ def test_what_a_killed_run_leaves_the_next_one_removes(loops, dropped_caches, at
     directory.parent.rmdir()
 
 
-def test_what_was_on_devices_that_have_died_is_gone(kind, at):
+def test_files_on_dead_devices_are_gone(kind, at):
     experiments("devices", "up", "--kind", kind, *SMALL, "--at", at)
     with devices.opened(at) as journal:
         journal.note("tree", path=str(at / "model-0/tree"))
@@ -117,14 +117,14 @@ def test_what_was_on_devices_that_have_died_is_gone(kind, at):
 
 @pytest.fixture
 def hangups():
-    """Heeded by what is started, also where our own terminal's are not."""
+    """Started programs heed these signals, even where the terminal's are ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signal_takes_down_what_is_half_made(loops, hangups, at, number):
+def test_a_signal_takes_down_half_made_devices(loops, hangups, at, number):
     process = start("devices", "up", "--kind", "hdd", "--count", 8, "--size", "256M", "--at", at)
     wait_for_steps(process, at, lambda steps: steps.count("\n") >= 5)
     process.send_signal(number)
@@ -134,7 +134,7 @@ def test_signal_takes_down_what_is_half_made(loops, hangups, at, number):
     assert not at.exists()
 
 
-def test_what_nohup_ignores_stays_ignored(hangups):
+def test_signals_ignored_by_nohup_stay_ignored(hangups):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     before = signal.getsignal(signal.SIGTERM)
     stop_on_signals()
@@ -145,8 +145,8 @@ def test_what_nohup_ignores_stays_ignored(hangups):
     assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
 
 
-def test_nodes_that_nobody_makes_are_made_and_removed(root, tmp_path):
-    """As in a container."""
+def test_missing_nodes_are_made_and_removed(root, tmp_path):
+    """The test removes the nodes, as in a container without udev."""
     name, number = next((path.name, path.joinpath("dev").read_text().strip())
                         for path in Path("/sys/class/block").iterdir())
     journal = Journal(tmp_path, create=True)
@@ -160,7 +160,7 @@ def test_nodes_that_nobody_makes_are_made_and_removed(root, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-def test_what_is_in_use_stays_until_it_is_not(kind, at):
+def test_a_busy_device_stays_until_it_is_idle(kind, at):
     experiments("devices", "up", "--kind", kind, *SMALL, "--at", at)
     with open(at / "d-0/file", "w"):
         failed = experiments("devices", "down", "--at", at, check=False)
@@ -170,7 +170,7 @@ def test_what_is_in_use_stays_until_it_is_not(kind, at):
     wait_gone(at)
 
 
-def test_directory_of_the_user_stays_and_his_files_too(loops, at):
+def test_a_directory_of_the_user_stays_with_its_files(loops, at):
     at.mkdir()
     (at / "his").write_text("x")
     experiments("devices", "up", "--kind", "hdd", *SMALL, "--at", at)
@@ -180,8 +180,8 @@ def test_directory_of_the_user_stays_and_his_files_too(loops, at):
 
 
 @pytest.mark.parametrize("name", ["store/his", "d-1"])
-def test_directory_of_the_user_is_not_taken_for_ours(loops, at, name):
-    """It was removed; or, as it was not empty, nothing could be taken down any more."""
+def test_a_directory_of_the_user_is_not_removed(loops, at, name):
+    """It was once removed; or, as it was not empty, nothing could be taken down any more."""
     (at / name).mkdir(parents=True)
     before = traces(at)
     failed = experiments("devices", "up", "--kind", "hdd", *SMALL, "--at", at, check=False)
@@ -209,7 +209,7 @@ def test_journal_in_use_is_refused(tmp_path):
         Journal(tmp_path)
 
 
-def test_torn_last_line_was_a_step_not_begun(tmp_path):
+def test_a_torn_last_line_is_a_step_not_begun(tmp_path):
     journal = Journal(tmp_path, create=True)
     journal.make_directory(tmp_path / "made")
     journal.file.write(b'{"step": "dire')
@@ -236,10 +236,10 @@ def test_section_undoes_its_own_steps_only(tmp_path):
     ({"size": 64 << 20}, "needs 256M or more"),
     ({"filesystem": "xfs", "size": 512 << 20}, "needs 640M or more"),
     ({"kind": "hdd", "seek_min": 0.005}, "seek times must not fall")])
-def test_what_cannot_be_is_refused_before_anything_is_done(spec, said):
+def test_impossible_devices_are_refused_before_any_step(spec, said):
     with pytest.raises(StepFailed, match=said):
         devices.Spec(**spec).check()
 
 
-def test_no_loop_device_is_over_a_file_that_has_none(tmp_path):
+def test_a_file_without_a_loop_device_has_none(tmp_path):
     assert loop_of(tmp_path / "file") is None

@@ -1,5 +1,5 @@
-"""disk_model --explain: what the model makes of I/Os. Its arithmetic is tested by
-disk_model_test.cc; here, that the program's options reach it."""
+"""disk_model --explain prints the model's times for I/Os. disk_model_test.cc tests the
+arithmetic; this file tests that the program's options reach it."""
 
 import pytest
 

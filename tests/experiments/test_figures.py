@@ -1,4 +1,4 @@
-"""Figures: every one is drawn from samples alone, and what is drawn is what they say."""
+"""Each figure is drawn from samples alone, and shows their values."""
 
 import json
 import shutil
@@ -59,8 +59,9 @@ def test_is_drawn_from_samples(name):
 
 
 @pytest.mark.parametrize("name", [name for name in FIGURES if name not in figure.WITHOUT_DEVICES])
-def test_way_that_one_case_has_no_room_for_is_left_out(name):
-    """CSMqGraph's buffers, of so many threads a device, do not fit with more devices."""
+def test_a_way_without_room_for_a_case_is_left_out(name):
+    """CSMqGraph has so many buffers for each thread and device that they do not fit with more
+    devices."""
     found = made_up(name)
     found = found + [{**sample, "way": "rival"} for sample in found if sample["way"] == PRELOADED]
     last = summary.cases(found)[-1]
@@ -85,7 +86,7 @@ def heights(axes) -> list[float]:
 def test_bandwidth_is_of_each_device_and_of_the_ceiling():
     above, below = FIGURES["bandwidth-by-devices"].draw(
         case_samples(device_count=2) + case_samples(device_count=4)).axes
-    # Of each way a bar for two devices and one for four; the middle round is 1% slow.
+    # Each way has a bar for two devices and one for four. The middle round is 1% slow.
     assert heights(above) == [49.505, 49.505, 59.406, 59.406, 89.109, 89.109]
     assert heights(below) == [0.5, 0.5, 0.6, 0.6, 0.9, 0.9]
 
@@ -105,7 +106,7 @@ def test_scaling_is_relative_to_the_fewest_devices():
 
 
 def test_ablation_is_over_the_striped_volume_of_the_coarse_case():
-    """Each way of each case has a time of its own, so that no bar stands in another's place."""
+    """Each way of each case has a time of its own, so that a misplaced bar is noticed."""
     cases = FIGURES["ablation"].cases(Plan(device_counts=(2, 4)))
     coarse, fine = {STRIPED: 1, PRELOADED: 2.0}, {PRELOADED: 2.1}
     for number, part in enumerate(comparison.PARTS, 2):
@@ -153,12 +154,12 @@ def test_jobs_are_tried_each_way_by_pace_number_and_cores():
 
 
 @pytest.mark.parametrize("countable", [True, False])
-def test_what_nobody_can_count_is_left_out(monkeypatch, countable):
+def test_missing_counters_are_left_out(monkeypatch, countable):
     monkeypatch.setattr(last_level_cache, "can_count", lambda: countable)
     assert (last_level_cache.NAME in figures.group("all-jobs", with_kit=True)) == countable
 
 
-def test_what_only_the_kit_has_is_left_out_without_it(monkeypatch):
+def test_values_of_the_kit_are_left_out_without_it(monkeypatch):
     monkeypatch.setattr(last_level_cache, "can_count", lambda: True)
     for name in figures.GROUPS:
         assert set(figures.GROUPS[name]) - set(figures.group(name, with_kit=False)) <= {"jobs-scheduling"}
@@ -230,7 +231,7 @@ def test_over_time_is_of_the_average_device():
     assert much == pytest.approx([180 * MB] * 4)
 
 
-def test_run_that_is_soon_over_has_one_step():
+def test_a_short_run_has_one_step():
     edges, much = figures.steps({"timeline": [[0.1, 5, 10], [0.2, 10, 30]]}, "bytes_read")
     assert edges == [0, 0.2] and much == pytest.approx([150])
 
@@ -275,13 +276,13 @@ def test_engine_asks_for_its_columns(engines, tmp_path):
     found = json.loads(out.with_suffix(".json").read_text())["samples"]
     assert [sample["graph"] for sample in found] == ["rmat-12", "rmat-13"]
     for sample, scale in zip(found, [12, 13]):
-        # wcc sweeps over all edges, and then over fewer; a read is rounded up to a page.
+        # wcc sweeps over all edges, and then over fewer. Reads are rounded up to pages.
         assert sum(sample["request_sizes"]) >= 8 * 16 << scale
         assert all(size % 4096 == 0 for size in sample["request_sizes"])
 
 
 def test_measures_every_depth_and_draws_again_without(ready, at, tmp_path):
-    """With a volume that is restriped between samples, on the first two of three devices."""
+    """The volume is restriped between samples, on the first two of three devices."""
     experiments("devices", "up", "--kind", "hdd", "--count", "3", "--size", "256M", "--dilate",
                 "0.1", "--at", at)
     before = sorted(at.rglob("*"))
@@ -303,7 +304,7 @@ def test_measures_every_depth_and_draws_again_without(ready, at, tmp_path):
     wait_gone(at)
 
 
-def test_samples_know_where_they_are_from():
+def test_samples_record_their_origin():
     recorded = samples.record("limits", None, [])
     assert recorded["commit"] and recorded["date"].endswith("+00:00")
     assert recorded["machine"]["kernel"] and recorded["machine"]["memory_bytes"] > 0
@@ -312,12 +313,12 @@ def test_samples_know_where_they_are_from():
 def test_samples_of_an_unpacked_archive_are_of_an_unknown_commit(tmp_path, monkeypatch):
     monkeypatch.setattr(samples, "ROOT", tmp_path)
     assert samples.commit() == "unknown"
-    monkeypatch.setenv("PATH", str(tmp_path))  # nor is there a git
+    monkeypatch.setenv("PATH", str(tmp_path))  # there is no git either
     assert samples.commit() == "unknown"
 
 
 def test_jobs_miss_less_by_chunks(tmp_path, monkeypatch):
-    """Simulated, so the same every time."""
+    """Simulated, so equal each time."""
     if shutil.which("valgrind") is None:
         pytest.skip("not applicable: no valgrind here")
     monkeypatch.setattr(last_level_cache, "counts_by_perf", lambda: False)

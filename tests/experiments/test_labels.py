@@ -1,4 +1,4 @@
-"""`labels`: what they take of seconds and bytes, of graphs that are made and that are given."""
+"""`labels` measures the seconds and bytes of labels, for given graphs and generated ones."""
 
 import json
 import lzma
@@ -26,14 +26,14 @@ def test_labels_of_a_graph_that_is_given_and_of_one_that_is_made(tmp_path):
     assert "sweep that labels" in (tmp_path / "report.html").read_text()
 
 
-def test_a_graph_that_there_is_not_is_named(tmp_path):
+def test_a_missing_graph_is_named(tmp_path):
     failed = experiments("labels", "--data", tmp_path, "--graph", "mine", check=False)
     assert failed.returncode == 1
     assert failed.stderr == "Error: --graph mine: there are rmat-18, rmat-20\n"
 
 
 @pytest.mark.parametrize("words", [["labels"], ["limits"], ["check"], ["mount-reads"]])
-def test_a_place_where_nothing_can_be_written_is_told_at_once(tmp_path, words):
+def test_an_unwritable_place_is_reported_at_once(tmp_path, words):
     failed = experiments(*words, "--out", tmp_path / "nowhere/x.json", check=False, timeout=30)
     assert failed.returncode == 2
     assert failed.stderr.splitlines()[-1] == (

@@ -1,4 +1,4 @@
-"""The report and the goals: what they say of samples that are made up."""
+"""The report and the goals, on made-up samples."""
 
 import json
 import os
@@ -43,7 +43,7 @@ RIVAL = "CSMqGraph, 1 a device"
 
 
 class Page(HTMLParser):
-    """What a page would load, and its cells."""
+    """The URLs that a page loads, and its table cells."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -97,7 +97,7 @@ def test_report_is_one_page_that_says_all(tmp_path):
     for said in [recorded["commit"].rstrip("+"), recorded["machine"]["kernel"], "dilated 8 times",
                  "26.2 MB/s each", "240.0 MiB", "Fig. 13, §4.2", "577 K", "up to 1.40"]:
         assert said in text, said
-    # The speed-up, with its spread, and what the ceiling would give.
+    # The speed-up with its spread, and the ceiling's.
     assert "1.80" in page.cells and "2.00" in page.cells
     assert "short" in page.cells and "ok" in page.cells
 
@@ -135,7 +135,7 @@ def test_jobs_stand_beside_graphm(engine, rows):
     (json.dumps(ours("compare", [{"way": "x"}])), "measure them again"),
     (json.dumps(ours("compare", [{"way": "x", "device_count": 2}])), "measure them again"),
     (json.dumps(ours("dance", [])), "which no report shows")])
-def test_what_is_no_result_is_named(tmp_path, text, said):
+def test_a_file_that_is_no_result_is_named(tmp_path, text, said):
     path = tmp_path / "x.json"
     path.write_text(text)
     failed = experiments("report", path, "--out", tmp_path / "x.html", check=False)
@@ -189,7 +189,7 @@ def test_help_imports_nothing_that_draws():
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_everything_is_made_of_commands_that_there_are(tmp_path, quick):
+def test_everything_runs_existing_commands(tmp_path, quick):
     given = ("--count", 4, "--size", "1G", "--dilate", 8)
     for out, words in everything.steps(quick, devices=given).items():
         command = cli.get_command(None, words[0])
@@ -206,7 +206,7 @@ def test_everything_is_not_mixed_with_older_results(tmp_path):
 
 @pytest.fixture
 def quick_results(tmp_path, monkeypatch):
-    """As `everything DIR --quick` leaves them; who goes on with them only says by what commands."""
+    """Results as `everything DIR --quick` leaves them. Resuming only records the commands."""
     asked = []
     monkeypatch.setattr(everything, "run", lambda *words: asked.append(words) or 0)
     devices = ("--count", 8, "--size", "3G", "--dilate", 8.0)
@@ -218,13 +218,13 @@ def quick_results(tmp_path, monkeypatch):
     return asked
 
 
-def test_everything_takes_no_quick_results_for_thorough_ones(tmp_path, quick_results, monkeypatch):
+def test_everything_rejects_quick_results_in_a_thorough_run(tmp_path, quick_results, monkeypatch):
     def refused(said, *options):
         with pytest.raises(StepFailed, match=re.escape(said)):
             everything.main([str(tmp_path), "--resume", *options])
     refused("limits-hdd.json: measured by `limits --kind hdd --rounds 1 ")
     refused("--count 8 --size 3G --dilate 8.0`, not by", "--quick", "--count", "4")
-    monkeypatch.setenv("GRIDGRAPH_BIN", "/mine")  # it is said by none of everything's own options
+    monkeypatch.setenv("GRIDGRAPH_BIN", "/mine")  # none of everything's own options sets it
     refused("check.json: measured by `check --quick --count 8", "--quick")
     assert not quick_results
 
@@ -295,8 +295,8 @@ def test_goal_is_for_the_worst_case():
     assert value("hdd-mounted-reads", found) == pytest.approx(0.6)
 
 
-def test_what_devices_read_twice_is_no_speed():
-    """Both ways had 0.9 of the ceiling, when what the mount's devices read again was counted."""
+def test_bytes_read_twice_do_not_count_as_speed():
+    """Both ways had 0.9 of the ceiling, because the mount's bytes read twice were counted."""
     found = case_samples(algorithm="read", share={**SHARE, MOUNTED: 0.9})
     found = [{**sample, "bytes": BYTES / 1.5 if sample["way"] == MOUNTED else BYTES}
              for sample in found]
@@ -318,15 +318,15 @@ def test_values_are_what_the_samples_say():
     assert value("hdd-overlap", found) == pytest.approx(1 / 0.9 / 2, rel=0.02)
 
 
-def test_from_memory_is_what_later_sweeps_did_not_read():
-    asked = BYTES * 5 / (1 + 4 * 0.4)  # of which three fifths of four sweeps are found
+def test_hits_are_the_bytes_that_later_sweeps_did_not_read():
+    asked = BYTES * 5 / (1 + 4 * 0.4)  # three fifths of four sweeps are hits
     found = [{**sample, "bytes": asked} for sample in case_samples(algorithm="sweeps")
              if sample["way"] != MOUNTED]
     assert value("hdd-from-memory", found) == pytest.approx(0.6)
 
 
 def busy_for(found: list[dict], way: str, *shares: float, cores: float = 0.5) -> list[dict]:
-    """As if this way's devices had had something to do for these shares of the time."""
+    """The way's devices are busy for these shares of the time."""
     return [sample if sample["way"] != way else
             {**sample, "cpu_seconds": cores * sample["seconds"], "device_counters": [
                 {**counters, "busy_seconds": share * sample["seconds"]}
@@ -340,7 +340,7 @@ def busy_for(found: list[dict], way: str, *shares: float, cores: float = 0.5) ->
     ((0.97, 0.30), 0.5, 0.6, "one device is the limit"),
     ((0.50, 0.45), 0.5, 0.6, "wait for each other"),
     ((0.50, 0.45), 0.95 * causes.CORES, 0.6, "the cores are the limit")])
-def test_what_is_short_says_where_its_time_goes(shares, cores, of_ceiling, said):
+def test_a_missed_goal_says_where_its_time_goes(shares, cores, of_ceiling, said):
     found = case_samples(share={**SHARE, PRELOADED: of_ceiling})
     found = busy_for(found, PRELOADED, *shares, cores=cores)
     short = verdict("hdd-half-cached-preloaded", found)
@@ -349,7 +349,7 @@ def test_what_is_short_says_where_its_time_goes(shares, cores, of_ceiling, said)
     assert short["why"].endswith("would come 2.00 times as fast.")
 
 
-def test_what_is_reached_says_nothing():
+def test_a_reached_goal_gives_no_reason():
     assert "why" not in verdict("hdd-wcc-preloaded", case_samples())
     assert check.causes([{"name": "a", "ok": True}, {"name": "b", "why": "c"}]) == {"b": "c"}
 
@@ -406,7 +406,7 @@ def test_large_reads_say_what_one_takes():
 
 
 @pytest.mark.parametrize("passes", [True, False])
-def test_what_is_not_striped_is_read_beside_the_others_where_the_kernel_can(fuse, monkeypatch, passes):
+def test_plain_files_are_measured_where_the_kernel_has_passthrough(fuse, monkeypatch, passes):
     monkeypatch.setattr(in_memory, "passes_through", lambda path, daemon: passes)
     monkeypatch.setattr(in_memory, "calls", lambda *_: [])
     monkeypatch.setattr(in_memory, "KINDS", [("read", in_memory.BLOCK, 4, False)])
@@ -416,7 +416,7 @@ def test_what_is_not_striped_is_read_beside_the_others_where_the_kernel_can(fuse
     assert verdict("memory-mounted-24M", found)
 
 
-def test_the_kernel_reads_without_the_daemon_what_it_can(graphlane, volume, mount, tmp_path, monkeypatch):
+def test_passthrough_reads_bypass_the_daemon(graphlane, volume, mount, tmp_path, monkeypatch):
     monkeypatch.setattr(in_memory, "WAITS_SECONDS", 0.5)
     made = volume()
     for path in [made.path / "plain", tmp_path / "column"]:
@@ -429,7 +429,7 @@ def test_the_kernel_reads_without_the_daemon_what_it_can(graphlane, volume, moun
         assert in_memory.passes_through(at / "plain", daemon) == (linux >= (6, 9) and not os.geteuid())
 
 
-def test_what_failed_is_short_and_the_others_are_judged():
+def test_a_failed_measurement_misses_only_its_own_goals():
     verdict = check.judge(GOALS[0], {"samples": [], "failed": "no such thing"})
     assert not verdict["ok"] and verdict["failed"] == "no such thing"
     assert "failed" in check.table([verdict]).rows[0]
@@ -465,7 +465,7 @@ def test_half_of_the_edges_are_those_of_the_graph_that_is_given(monkeypatch, tmp
 
 
 def jobs(count: int, share: dict, of_each: dict = MappingProxyType({}), gap: float = 0, **differing) -> list[dict]:
-    """Of so many at once."""
+    """Samples of `count` jobs at once."""
     pace = f", one in {gap:g} s" if gap else ""
     found = case_samples(algorithm=f"{count} jobs{pace}", share=share, **differing)
     return [sample if sample["way"] == CEILING else
@@ -502,7 +502,7 @@ def test_jobs_are_judged_beside_in_turn_at_once_and_alone():
 
 
 def test_turns_are_a_share_of_all_jobs_time():
-    """One that is soon through, as all is in memory when it comes, is the range's end."""
+    """A job that ends soon, as everything is in memory when it comes, is the end of the range."""
     found = jobs(2, {KIT: 0.9})
     for sample in found:
         if sample["way"] == KIT:
@@ -530,7 +530,7 @@ def test_bytes_are_of_jobs_that_came_together():
 @pytest.mark.parametrize("ended, share, says, ok", [
     ({STRIPED}, 0.9, "≥ 18.00", True), ({STRIPED}, 0.2, "≥ 4.00", False),
     ({SHARED}, 0.9, "≤ 18.00", False), ({STRIPED, SHARED}, 0.9, "? 18.00", False)])
-def test_what_took_too_long_bounds_what_is_known(ended, share, says, ok):
+def test_an_unfinished_way_bounds_the_ratio(ended, share, says, ok):
     at_once = [{**sample, "unfinished": 3} if sample["way"] in ended else sample for sample in
                together(jobs(16, {STRIPED: 0.05, SHARED: share}), jobs(1, {SHARED: 0.8}))]
     judged = verdict("jobs-transparent", at_once)
@@ -544,7 +544,7 @@ def test_what_took_too_long_bounds_what_is_known(ended, share, says, ok):
 def test_the_kits_goals_are_left_out_without_it():
     in_turn = jobs(1, {PRELOADED: 0.8, SHARED: 0.8})
     at_once = together(jobs(16, {STRIPED: 0.1, SHARED: 0.5}), jobs(1, {SHARED: 0.5}))
-    static = together(at_once, jobs(16, {KIT: 0.9}))  # which do not tell of their turns
+    static = together(at_once, jobs(16, {KIT: 0.9}))  # they do not report their turns
     for found, measurement, listed in [
             (in_turn, "jobs in turn, hdd", {"jobs-transparent-alone"}),
             (at_once, "jobs at once, hdd", {"jobs-transparent"}),
@@ -580,7 +580,7 @@ def test_jobs_are_compared_as_their_goals_want(monkeypatch, kit, ways):
         assert MEASUREMENTS[name].measure(None, plan, {"memory_bytes": 240 << 20}) == wanted
 
 
-def test_files_that_were_made_twice_have_one_ceiling_a_round():
+def test_files_made_twice_share_one_ceiling_a_round():
     found = [*jobs(16, {SHARED: 0.2}), *jobs(1, {SHARED: 0.8})]
     assert len([sample for sample in found if sample["way"] == CEILING]) == 6
     rows = [row for row in summary.table(found).rows if row[0] == SHARED]
@@ -596,7 +596,7 @@ def test_jobs_whose_buffers_have_no_room_are_refused():
 # --- measured ---
 
 def test_everything_is_measured_once_and_reported(ready, tmp_path, monkeypatch, capfd):
-    """All that is measured without figures, small."""
+    """All measurements except figures, in small."""
     monkeypatch.delenv("GRAPHLANE_TEST_DATA", raising=False)
     small = ["--quick", "--only", "ssd-import", "--file", "48M", "--ceiling-seconds", "0.5"]
     of = {"limits": ["--rounds", "1", "--seconds", "0.5"], "check": small,

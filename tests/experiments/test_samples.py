@@ -1,4 +1,4 @@
-"""What a sample says of its machine."""
+"""A sample's description of its machine."""
 
 import errno
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_a_kdamond_that_runs_pages_out(kdamonds, state, action, is_so):
 @pytest.mark.parametrize(("errors", "is_so"), [
     ([errno.EBUSY], True), ([errno.EBUSY] * 1000, False),
     ([errno.EACCES], False), ([errno.ENOENT], False)])
-def test_what_damon_does_not_tell_ends_nothing(kdamonds, monkeypatch, errors, is_so):
+def test_missing_damon_values_are_no_error(kdamonds, monkeypatch, errors, is_so):
     read, left = Path.read_text, iter(errors)
 
     def refused(path):

@@ -1,4 +1,4 @@
-"""What is preloaded into jobs of the kit, to say how long they wait."""
+"""The library preloaded into the kit's jobs reports how long they wait."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""`soak`, for some seconds: that it kills, and that it sees what is wrong."""
+"""`soak` for some seconds: it kills processes, and detects errors."""
 
 import re
 
@@ -21,7 +21,7 @@ def test_jobs_die_and_the_others_are_right():
     assert "coordinator after" in said
 
 
-def test_a_job_that_says_something_else_is_wrong(tmp_path):
+def test_a_job_with_different_output_is_wrong(tmp_path):
     words = ("sh", "-c", "echo $PPID $$")  # never the same
     found = soak.Soak(tmp_path, 8, seed=1)
     job = soak.Job(words, tmp_path, "lives", at=0, rest=0)
@@ -34,7 +34,7 @@ def test_a_job_that_says_something_else_is_wrong(tmp_path):
     assert found.wrong[1].startswith("-c, which lives: status -9")
 
 
-def test_what_a_process_has_more_is_seen():
+def test_growth_of_a_process_is_detected():
     before = soak.Held(7, 10, 4 << 20)
     assert not soak.Held(7, 10, 8 << 20).is_more_than(before)
     for more in [soak.Held(8, 10, 4 << 20), soak.Held(7, 11, 4 << 20), soak.Held(7, 10, 40 << 20)]:

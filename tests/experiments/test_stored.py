@@ -1,4 +1,4 @@
-"""Stored graphs beside their peers: what is measured, and the files that peers read."""
+"""Stored graphs beside their peers: the measurements, and the files that peers read."""
 
 import json
 
@@ -12,7 +12,7 @@ from experiments.stored.workload import Algo
 
 
 def test_blaze_reads_back_what_was_written(tmp_path):
-    """As its Graph.h computes places: an offset for each 16 vertices, then degrees."""
+    """Its Graph.h computes positions from an offset for each 16 vertices and from degrees."""
     chance = np.random.default_rng(5)
     pairs = chance.integers(0, 3000, (20_000, 2), dtype="<u4")
     pairs.tofile(tmp_path / "edges")

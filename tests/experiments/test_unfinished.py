@@ -1,4 +1,4 @@
-"""Who is interrupted goes on from what was measured."""
+"""An interrupted measurement resumes from its finished samples."""
 
 import json
 from contextlib import nullcontext
@@ -20,7 +20,7 @@ def never():
     raise AssertionError("measured again")
 
 
-def test_what_was_measured_is_there(tmp_path):
+def test_finished_samples_are_kept(tmp_path):
     path = tmp_path / "x.unfinished"
     Unfinished(path, {"rounds": 1}).sample({"way": "a", "round": 0}, lambda: {"seconds": 2})
     again = Unfinished(path, {"rounds": 1}, resume=True)
@@ -30,7 +30,7 @@ def test_what_was_measured_is_there(tmp_path):
     assert not path.exists()
 
 
-def test_half_a_line_is_measured_again(tmp_path):
+def test_a_torn_line_is_measured_again(tmp_path):
     path = tmp_path / "x.unfinished"
     begun = Unfinished(path)
     for way in "ab":
@@ -58,13 +58,13 @@ def test_other_options_are_refused_and_named(tmp_path):
     assert Unfinished(path, {"rounds": 1, "count": 2}, resume=True).has({"way": "a"})
 
 
-def test_place_that_is_not_there_is_named_before_anything_is_measured(tmp_path):
+def test_a_missing_directory_is_named_before_any_measurement(tmp_path):
     with pytest.raises(StepFailed, match="nowhere/x.unfinished: No such file"):
         Unfinished(tmp_path / "nowhere/x.unfinished")
 
 
-def test_measurements_do_not_take_each_others_samples(tmp_path):
-    """Of `check --quick` two measure the same jobs by the kit, beside what else they compare."""
+def test_measurements_keep_their_samples_apart(tmp_path):
+    """Two measurements of `check --quick` share the kit's jobs, among others."""
     path = tmp_path / "x.unfinished"
     begun = Unfinished(path)
     assert begun.part("in turn").sample({"way": "kit"}, lambda: {"seconds": 2}) == {"seconds": 2}
@@ -87,7 +87,7 @@ def test_samples_of_two_commits_name_both(tmp_path):
 
 
 def test_a_second_sample_of_the_same_is_another(tmp_path):
-    """As of the ceiling, where a measurement has the same files twice, in other memory."""
+    """The ceiling, for example, is measured twice for the same files, in other memory."""
     path = tmp_path / "x.unfinished"
     for resume in [False, True]:
         unfinished = Unfinished(path, resume=resume)
@@ -98,7 +98,7 @@ def test_a_second_sample_of_the_same_is_another(tmp_path):
 
 
 class Interrupted:
-    """Takes the place of a Comparison that is interrupted after so many samples."""
+    """Replaces a Comparison that is interrupted after so many samples."""
 
     left = 0
     asked = []
@@ -148,6 +148,6 @@ def test_measuring_goes_on_after_an_interruption(tmp_path, monkeypatch):
     assert Interrupted.prepared == 3, "nothing for two devices the second time"
     lines = path.read_text().splitlines()
     assert len(lines) == 1 + len(whole) and all(map(json.loads, lines))
-    devices.spec.dilation = 16  # others stand there now
+    devices.spec.dilation = 16  # other devices are there now
     measure(resume=True, left=99)
     assert Interrupted.asked == whole * 2

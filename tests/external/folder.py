@@ -1,4 +1,4 @@
-"""The folders that the user has built."""
+"""The source folders that the user has built."""
 
 import os
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""fsx in C, of xfstests (FOLDER/ltp/fsx): what the one in Rust lacks, which is
-O_DIRECT, asynchronous I/O and fallocate's modes."""
+"""fsx in C, of xfstests (FOLDER/ltp/fsx). It has what the one in Rust lacks: O_DIRECT,
+asynchronous I/O and fallocate's modes."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ KINDS = {
     "io_uring": ["-U"],
     "io_uring, O_DIRECT": ["-U", *DIRECT],
     "long operations": ["-l", "8388608", "-o", "2097152"],
-    # Each close makes checksums of blocks, which later reads compare with verify=read.
+    # Each close computes block checksums, which later reads verify with verify=read.
     "closed often": ["-l", "4194304", "-o", "524288", "-c", "10"],
     "closed often, O_DIRECT": ["-l", "4194304", "-o", "524288", "-c", "10", *DIRECT],
 }

@@ -1,9 +1,9 @@
-"""LTP: its `fs` list, and of its `syscalls` list what concerns files.
+"""LTP: its `fs` list, and the tests on files of its `syscalls` list.
 
-FOLDER is the source tree, built in place (./configure && make -C lib, then make
-in testcases/kernel/fs and in the folders of testcases/kernel/syscalls that you
-want), or what `make install` made; rwtest finds its programs only there, in
-FOLDER/testcases/bin. Lists: FOLDER/runtest.
+FOLDER is the source tree, built in place (./configure && make -C lib, then make in
+testcases/kernel/fs and in the folders of testcases/kernel/syscalls that you want). It may also be
+the result of `make install`: rwtest finds its programs only there, in FOLDER/testcases/bin. The
+lists lie in FOLDER/runtest.
 """
 
 import os
@@ -24,7 +24,7 @@ SYSCALLS = ("mmap", "munmap", "msync", "copy_file_range", "preadv", "pwritev", "
             "open_by_handle_at", "readahead", "posix_fadvise", "sync_file_range", "stat", "lstat",
             "fstat", "access", "faccessat", "readlink")
 
-# Of LTP's exit status; 0 is passed, and several can be set.
+# Bits of LTP's exit status. 0 is passed; several bits can be set.
 FAILED, BROKEN, WARNING, NOT_FOR_HERE = 1, 2, 4, 32
 NOT_FOUND = 127  # the shell's
 NO_DEVICE = re.compile(r"TBROK: (mkfs\.|.*is not a block device)")
@@ -40,7 +40,7 @@ ELSEWHERE = {
 
 
 def _programs(folder: Path) -> dict[str, Path]:
-    """Name -> directory of what was built."""
+    """Name -> directory of each built test."""
     found = {}
     for top in (folder / "testcases/bin", folder / "testcases/kernel", folder / "testcases/lib"):
         for directory, _, names in os.walk(top):
@@ -76,7 +76,7 @@ class Ltp:
         self.environment = os.environ | {
             "PATH": ":".join([*directories, os.environ["PATH"]]), "LTPROOT": str(folder),
             "KCONFIG_SKIP_CHECK": "1", "LTP_COLORIZE_OUTPUT": "n",
-            # Tests that format devices of their own, a dozen filesystems in turn, end at once.
+            # Tests that format a dozen filesystems in turn on devices of their own end at once.
             "LTP_DEV": "/dev/null"}
         self.setting = bench.setting
 

@@ -1,4 +1,4 @@
-"""pjd's C suite: what POSIX says of names, modes, owners and times (as root).
+"""pjd's C suite: POSIX rules for names, modes, owners and times (as root).
 
 Built by its README: autoreconf -ifs && ./configure && make pjdfstest
 """
@@ -26,7 +26,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _prove(folder: Path, directory: Path) -> tuple[int, set[str]]:
-    """How many tests there were, and those that failed, as `chown/00.t 17`."""
+    """The number of tests, and the failed ones, as `chown/00.t 17`."""
     ran = run("prove", "-rQ", folder / "tests", cwd=directory, seconds_max=SECONDS_MAX)
     count = COUNTED.search(ran.output)
     if count is None:
@@ -36,7 +36,7 @@ def _prove(folder: Path, directory: Path) -> tuple[int, set[str]]:
         if match := FILE.match(line):
             file = match[1]
             if match[2] not in (None, "0") and match[3] == "0":
-                failed.add(file)  # no test of it: its exit status
+                failed.add(file)  # not a single test: the file's exit status
         elif match := NUMBERS.match(line):
             failed |= {f"{file} {number}" for number in _numbers(match[1])}
     return int(count[1]), failed

@@ -63,7 +63,7 @@ def _config(bench: Bench, top: Path) -> dict[str, str]:
 
 
 def _read(report: Path, result: SuiteResult, places: list[Path]) -> None:
-    """What is below `places` is named without them: they are another's on another machine."""
+    """Drops the paths in `places` from a message: they differ between machines."""
 
     def said(element, otherwise: str) -> str:
         text = " ".join((element.get("message") or otherwise).split())
@@ -88,7 +88,7 @@ def suite(bench: Bench, folder: Path, options) -> SuiteResult:
     top = bench.host.parent
     config = _config(bench, top)
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    # Its own way: what it does not find in the environment it reads from a file.
+    # xfstests reads from a file what the environment does not set.
     local = top / "local.config"
     local.write_text("".join(f'export {name}="{value}"\n' for name, value in config.items()))
     environment["HOST_OPTIONS"] = str(local)

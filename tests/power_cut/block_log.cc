@@ -5,7 +5,7 @@
 //
 //   block_log MNT LOG IMAGE0 [IMAGE1 …]
 //
-// The log is a sequence of records in the order in which they were complete, of all disks together:
+// The log is a sequence of records, of all disks together, in the order of completion:
 //
 //   offset  bytes
 //   0       1      'W' a write, 'F' a flush, 'M' a mark
@@ -15,7 +15,7 @@
 //   8       8      offset on the disk; 0 for a flush and a mark
 //   16             the bytes written, or the text of the mark
 //
-// One thread serves all requests, so a flush stands behind the writes that it makes durable.
+// One thread serves all requests, so a flush follows the writes that it makes durable.
 #define FUSE_USE_VERSION 35
 #include <fcntl.h>
 #include <fuse.h>
@@ -45,7 +45,7 @@ static_assert(sizeof(Record) == 16);
 int log_fd = -1;
 std::vector<int> images;
 
-// The number of the disk; -1: the mark, -2: there is no such file.
+// The number of the disk. -1 is the mark, -2 means that there is no such file.
 int disk_of(const char* path) {
   if (std::strcmp(path, "/mark") == 0) return -1;
   for (size_t i = 0; i < images.size(); ++i) {

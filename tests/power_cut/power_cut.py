@@ -3,10 +3,10 @@
     workload ──► graphlane ──► ext4 ──► loop device ──► block_log ──► log     (once)
     log, up to a point ──► images ──► ext4, mounted ──► graphlane export, check    (at each point)
 
-At a point, a disk has all that was written before its last flush, and of what was written since then
-none, all, or a random half, by blocks of 4 KiB. So blocks that were not flushed survive in any order.
+At a point, a disk has all writes before its last flush. Of the later writes it has none, all, or a random
+half, by blocks of 4 KiB. So blocks that were not flushed survive in any order.
 
-Has to run in a mount namespace of its own: what it mounts ends with it, and so do the loop devices.
+It must run in a mount namespace of its own, with which its mounts and loop devices end.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ BLOCK = 4096
 DISK_BYTES = 48 << 20
 RECORD = struct.Struct("<cBHIQ")
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
-NAME = re.compile(r"/s-[mn](\d+): ")  # in a line of check: the tag for which the name was made
+NAME = re.compile(r"/s-[mn](\d+): ")  # in a line of check: the tag of the file
 
 
 def run(*words, check=True, **kwargs) -> subprocess.CompletedProcess:
@@ -84,7 +84,7 @@ class Disk:
 
 @dataclass
 class Promises:
-    """The promises of the marks before a point."""
+    """The promises that the marks before a point make."""
     synced: dict[int, int] = field(default_factory=dict)  # tag -> bytes
     gone: set[int] = field(default_factory=set)
     cutting: set[int] = field(default_factory=set)
@@ -105,12 +105,13 @@ class Promises:
                 self.cutting.discard(int(tag))
 
     def may_lack_parts(self, line: str) -> bool:
-        """An unlink does not wait until it is durable: the stub of a removed file may return without its parts."""
+        """An unlink does not wait until it is durable: a removed file's stub may return without
+        its parts."""
         name = NAME.search(line)
         return name is not None and int(name[1]) in self.gone
 
     def check(self, directory: Path) -> int:
-        """Compares the files of an export. How many have bytes."""
+        """Compares the files of an export. Returns how many have bytes."""
         found: dict[int, int] = {}
         for path in sorted(directory.glob("s-*")):
             try:
@@ -121,7 +122,7 @@ class Promises:
                 raise AssertionError(f"{path.name}: {failed}") from None
             if not data:
                 continue
-            if len(data) < 6:  # too short to say its tag
+            if len(data) < 6:  # too short for a tag
                 tags = [tag for tag in self.synced if content(tag, 0, len(data)) == data]
                 assert tags or data.isdigit(), f"{path.name}: {data!r}"
                 found.update({tag: max(found.get(tag, 0), len(data)) for tag in tags})
@@ -141,7 +142,7 @@ class Promises:
 
 
 def check_versions(name: str, data: bytes, size: int) -> None:
-    """Each 16 bytes are of some version."""
+    """Each 16 bytes belong to some version."""
     assert len(data) == size, f"{name}: {len(data)} bytes of {size}"
     right = content(0, 0, size)
     for at in range(0, size, 16):
@@ -155,8 +156,9 @@ def is_right_or_zeros(data: bytes, tag: int) -> bool:
 
 
 def check_tails(name: str, data: bytes, tag: int, synced: int) -> None:
-    """ext4 itself may give a file its new size before the data of an append into a block that was begun. Then
-    the rest of that block is zeros, of a plain file as of a part. Nothing else may differ, and nothing synced."""
+    """ext4 may record a file's new size before the data appended to a partial block. Then the
+    rest of that block is zeros, in a plain file as in a part. No other byte may differ, and no
+    synced one."""
     assert tag >= 0, f"{name}: {data[:32]!r}"
     right = content(tag, 0, len(data))
     for begin in range(0, len(data), BLOCK):
@@ -169,7 +171,7 @@ def check_tails(name: str, data: bytes, tag: int, synced: int) -> None:
 
 
 def unmount(at: Path) -> None:
-    """Waits for a moment for what else looks at all filesystems of the machine."""
+    """Waits a moment for other programs that look at all filesystems of the machine."""
     for _ in range(100):
         if run("umount", at, check=False).returncode == 0:
             return
@@ -203,7 +205,7 @@ class PowerCut:
                 unmount(at)
 
     def make(self) -> None:
-        """The volume, before anything is logged."""
+        """Makes the volume before the log begins."""
         images = [self.image("image", n) for n in range(len(self.at))]
         for image in images:
             with open(image, "wb") as file:
@@ -233,7 +235,7 @@ class PowerCut:
             server.wait(30)
 
     def work(self, volume: Path, mark: Path, seed: int, count: int) -> None:
-        """Through a mount, and without one."""
+        """Exports through a mount, and without one."""
         words = ["python3", HERE / "workload.py"]
         mnt = self.directory / "mnt"
         mnt.mkdir()
@@ -245,7 +247,7 @@ class PowerCut:
         run(self.graphlane, "run", "--no-mount", "--", *words, volume, mark, "s-n", seed * 10 + 2, count)
 
     def replay(self, points: int, seed: int) -> str:
-        """Cuts the power at so many points; what was found, in a line."""
+        """Cuts the power at so many points. Returns a line about the outcome."""
         r = random.Random(seed)
         log = read_log(self.directory / "log")
         where = sorted(r.sample(range(len(log)), min(points, len(log))))
@@ -272,7 +274,7 @@ class PowerCut:
             disk.after_a_cut(image, kept, r)
         boot_id = self.directory / "boot_id"
         boot_id.write_text(f"{uuid.UUID(int=r.getrandbits(128))}\n")
-        run("mount", "--bind", boot_id, BOOT_ID)  # it is another boot
+        run("mount", "--bind", boot_id, BOOT_ID)  # gives it another boot id
         try:
             with self.mounted(images) as volume:
                 if reads_by_mount:

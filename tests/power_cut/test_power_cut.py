@@ -1,5 +1,6 @@
-"""The power fails at any instant: what was synced is there, and no file shows what was never written.
-CRASH_POINTS=1000 for the record; a hundred each time. CRASH_SEED=N for the points of a failure."""
+"""The power fails at any instant: synced data is there, and no file shows bytes that were never
+written. CI cuts at a hundred points; CRASH_POINTS=1000 is the long run. CRASH_SEED=N repeats the
+points of a failure."""
 
 import os
 import random

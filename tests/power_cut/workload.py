@@ -1,9 +1,9 @@
-"""Makes, extends, replaces, cuts, removes and rewrites files, and says in the log what must hold from then on.
+"""Makes, extends, replaces, cuts, removes and rewrites files, and logs what must hold from then on.
 
     workload.py DIRECTORY MARK PREFIX SEED COUNT
 
-Every file has a number of its own, its tag, and each 16 bytes say the tag and where they are. So a
-file is right if it is a prefix of what its tag says, and zeros are never right. The marks:
+Every file has a number of its own, its tag. Each 16 bytes hold the tag and their offset. So a file is
+right if it is a prefix of its tag's content, and zeros are never right. The marks:
 
     synced TAG SIZE    so many bytes of it are durable; a smaller size takes the promise back
     gone TAG           it may be gone from now on

@@ -29,7 +29,7 @@ def crc32c(data: bytes) -> int:
 
 
 def sealed(stub: bytes) -> bytes:
-    """With the checksum that it needs."""
+    """Appends the right checksum."""
     return stub[:4092] + struct.pack("<I", crc32c(stub[:4092]))
 
 
@@ -50,7 +50,7 @@ def file_id(stub: Path) -> str:
 
 
 def parts_of_file(volume, stub: Path) -> list[Path]:
-    """In the order of the devices."""
+    """The parts in the order of the devices."""
     found = file_id(stub)
     return [next(device.glob(f"*/parts/{found[:2]}/{found}")) for device in volume.devices]
 
@@ -62,7 +62,7 @@ def all_stubs(root: Path) -> list[Path]:
 
 
 def make_format_1(volume) -> None:
-    """The volume as a Graphlane of before made it."""
+    """The volume as an earlier Graphlane made it."""
     for stub in all_stubs(volume.path):
         info = stub.stat()
         for part in parts_of_file(volume, stub):
@@ -86,7 +86,7 @@ def make_format_1(volume) -> None:
 
 
 def change_record(part: Path, flags: int, boot_tag: int | None = None) -> None:
-    """Sets flags in the record of a part; `boot_tag` None: that of this boot."""
+    """Sets flags in the record of a part. With `boot_tag` None it gets this boot's."""
     record = bytearray(os.getxattr(part, RECORD))
     record[1] |= flags
     if boot_tag is None:

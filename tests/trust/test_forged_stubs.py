@@ -1,5 +1,5 @@
-"""A copy of a stub, or a forged one, shows no user's bytes and takes no parts along: on every way, by root and by
-a user. Each row of ENTRIES is one way in; each of KINDS is one way to come by such a file."""
+"""A copied or forged stub shows no user's bytes and takes no parts along, on every path, as root
+and as a user. Each row of ENTRIES is one path; each of KINDS is one way to get such a file."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ class Place:
         return self.volume.path / "pub"
 
     def parts(self) -> list[tuple]:
-        """All of them that an attacker could want to change."""
+        """All files that an attacker could want to change."""
         return [(path, path.read_bytes(), path.stat().st_uid, path.stat().st_gid, path.stat().st_mode)
                 for path in parts_of_file(self.volume, self.secret)]
 
@@ -72,7 +72,7 @@ def place(graphlane, volume, fuse, open_tmp) -> Place:
     return Place(graphlane, made, open_tmp)
 
 
-# Each leaves a file of 4096 bytes at `path`, which says that it is the secret.
+# Each leaves a file of 4096 bytes at `path` that claims to be the secret.
 
 def copied_by_root(place: Place, path: Path) -> None:
     run("cp", place.secret, path)
@@ -96,7 +96,7 @@ def _forged(place: Place, path: Path, owner: int) -> None:
 
 
 def forged_by_a_user(place: Place, path: Path) -> None:
-    """A user that knows the file's id names an inode of that user."""
+    """A user that knows the file's id names one of its own inodes."""
     _forged(place, path, STRANGER)
 
 
@@ -105,7 +105,7 @@ def forged_and_given_to_root(place: Place, path: Path) -> None:
 
 
 def forged_and_given_to_the_owner(place: Place, path: Path) -> None:
-    """A careless chown -R gives it away."""
+    """A careless chown -R gives the file away."""
     _forged(place, path, OWNER)
 
 
@@ -113,7 +113,7 @@ KINDS = [copied_by_root, copied_with_all_attributes, taken_from_an_archive, forg
          forged_and_given_to_root, forged_and_given_to_the_owner]
 
 
-# Each tries it, and says what it came to know.
+# Each tries one path, and returns what it read.
 
 def reads_without_a_mount(place, user, path):
     return place.preloaded(user, "cat", path).stdout
@@ -153,7 +153,7 @@ def reads_while_it_is_served(place, user, path):
 
 def reads_by_a_private_mount(place, user, path):
     if user != 0:
-        return b""  # needs /dev/fuse open to all, which would disturb other tests
+        return b""  # it needs /dev/fuse open to all, which would disturb other tests
     return place.act(user, place.graphlane.program, "run", "--", "cat", path).stdout
 
 
@@ -219,7 +219,7 @@ ENTRIES = [reads_without_a_mount, reads_directly_without_a_mount, writes_without
 
 @pytest.mark.parametrize("user", [0, STRANGER], ids=["root", "user"])
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.__name__)
-def test_a_forged_stub_gives_nothing(place, entry, user):
+def test_a_forged_stub_gives_no_access(place, entry, user):
     before = place.parts()
     for kind in KINDS:
         path = place.pub / f"col-{kind.__name__}"
@@ -240,8 +240,8 @@ def _exported(place: Place) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_a_refused_stub_is_an_error_and_can_be_emptied(place, kind):
-    """EIO and one line; then emptied, which leaves a plain file. (Over a mount by truncate(2) only: the kernel
-    opens a file before it cuts it, and that is refused.)"""
+    """It gives EIO and one line. Emptied, it is a plain file. (Over a mount only truncate(2)
+    works: the kernel opens a file before it truncates it, and that open is refused.)"""
     path = place.pub / "col-copy"
     before = place.parts()
     empties = {"truncate": "os.truncate(path, 0)", "open to write": "open(path, 'w').write('new')",
@@ -268,8 +268,8 @@ def test_a_refused_stub_is_an_error_and_can_be_emptied(place, kind):
 
 
 @pytest.mark.parametrize("harm", ["a part is missing", "a part has no record", "an owner differs", "a device is away"])
-def test_what_may_own_parts_is_not_emptied_as_a_plain_file(place, harm):
-    """A damaged file, whose other parts would be orphans then."""
+def test_a_stub_that_may_own_parts_is_not_emptied_as_a_plain_file(place, harm):
+    """The file is damaged; emptied, its remaining parts would be orphans."""
     before = place.secret.read_bytes()
     part, device = parts_of_file(place.volume, place.secret)[1], place.volume.devices[1]
     if harm == "a part is missing":
@@ -284,7 +284,7 @@ def test_what_may_own_parts_is_not_emptied_as_a_plain_file(place, harm):
         tried = place.preloaded(0, sys.executable, "-c", f"import os; path = {str(place.secret)!r}; {empty}")
         assert tried.returncode != 0 and b"Input/output error" in tried.stderr, tried.stderr
         assert place.secret.read_bytes() == before
-    if harm != "a device is away":  # the volume is not mounted then
+    if harm != "a device is away":  # without it the volume is not mounted
         with place.mounted() as at, pytest.raises(OSError, match="Input/output error"):
             os.truncate(at / "private/column", 0)
         assert place.secret.read_bytes() == before
@@ -296,7 +296,7 @@ def test_others_cannot_list_the_parts(place):
 
 
 def test_a_file_keeps_its_parts_when_it_moves(place):
-    """rename, hard link, mv between folders: without a mount, by a mount, and past both."""
+    """Moves by rename, hard link and mv between folders: without a mount, by a mount, and past both."""
     for way in ("preloaded", "mount", "neither"):
         script = "mkdir $1/d; mv $1/private/column $1/d/column; ln $1/d/column $1/d/column2; rm $1/d/column; " \
                  "mv $1/d/column2 $1/private/column; rmdir $1/d"

@@ -1,4 +1,5 @@
-"""Which directory is the volume; a volume of format 1; and what `adopt` and `check --upgrade` bind."""
+"""The directory that counts as the volume; a volume of format 1; and the effects of `adopt` and
+`check --upgrade`."""
 
 import json
 import os
@@ -87,7 +88,7 @@ def test_an_adopted_copy_is_the_volume_from_then_on(graphlane, made, tmp_path):
 
 
 def test_a_volume_whose_attributes_were_lost_is_adopted(graphlane, made, tmp_path):
-    """Devices that were copied without attributes, as tar and rsync do by default."""
+    """The devices were copied without attributes, as tar and rsync do by default."""
     for stub in all_stubs(made.path):
         for part in parts_of_file(made, stub):
             os.removexattr(part, "user.graphlane") if os.listxattr(part) else None
@@ -96,7 +97,7 @@ def test_a_volume_whose_attributes_were_lost_is_adopted(graphlane, made, tmp_pat
     same(graphlane, made, tmp_path, "a", "a2", "d/b", "t/a", "t/d/b")
 
 
-def test_of_two_claimants_neither_is_adopted_unless_named(graphlane, made, tmp_path):
+def test_with_two_candidates_adopt_needs_a_name(graphlane, made, tmp_path):
     other = Volume(made.path.parent / "copy", made.devices)
     run("cp", "-a", made.path, other.path)
     run("cp", "-a", other.path / "d/b", other.path / "d/c")
@@ -112,8 +113,8 @@ def test_of_two_claimants_neither_is_adopted_unless_named(graphlane, made, tmp_p
     same(graphlane, other, tmp_path, "d/c")
 
 
-def test_nobody_adopts_anothers_parts(graphlane, made, root, tmp_path):
-    """A user's file in the backup that says it is root's."""
+def test_adopt_takes_no_parts_of_another_user(graphlane, made, root, tmp_path):
+    """A user's file in the backup claims to be root's."""
     other = Volume(made.path.parent / "copy", made.devices)
     run("cp", "-a", made.path, other.path)
     run("cp", "-a", other.path / "d/b", other.path / "theirs")
@@ -126,7 +127,8 @@ def test_nobody_adopts_anothers_parts(graphlane, made, root, tmp_path):
 
 
 def test_an_older_clone_is_refused(graphlane, made, tmp_path):
-    """A clone of the whole filesystem keeps inodes: the epoch tells it. Here the directory itself goes back in time."""
+    """A clone of the whole filesystem keeps inodes; the epoch shows its age. Here the directory
+    itself goes back in time."""
     record = made.path / ".graphlane/volume.json"
     before = record.read_text()
     graphlane("import", tmp_path / "source/a", made.path / "c")
@@ -166,8 +168,8 @@ def test_every_change_raises_the_epoch_once(graphlane, made, mount, tmp_path):
 
 
 @pytest.mark.parametrize("interrupted", ["before", "devices raised alone"])
-def test_a_raise_that_was_killed_harms_nothing(graphlane, made, tmp_path, interrupted):
-    """volume.json is first: a device that lags by one is as it should be, and is mended."""
+def test_a_killed_epoch_change_harms_nothing(graphlane, made, tmp_path, interrupted):
+    """volume.json is written first. A device that lags by one is valid, and gets repaired."""
     record = made.path / ".graphlane/volume.json"
     content = json.loads(record.read_text())
     content["epoch"] += 1
@@ -209,14 +211,14 @@ def test_format_1_is_read_only_until_it_is_upgraded(graphlane, made, mount, tmp_
     assert "0 stubs bound" in graphlane("check", "--upgrade", made.path).stdout
 
 
-def test_an_upgrade_lists_what_is_ambiguous(graphlane, made, root, tmp_path):
+def test_an_upgrade_lists_ambiguous_files(graphlane, made, root, tmp_path):
     make_format_1(made)
     run("cp", "-a", made.path / "d/b", made.path / "d/c")
-    run("cp", made.path / "a", made.path / "c")  # root's copy of what is to be another user's
+    run("cp", made.path / "a", made.path / "c")  # root copies a file that another user is to own
     os.chown(made.path / "a", 65534, 65534)
     for part in parts_of_file(made, made.path / "a"):
         os.chown(part, 65534, 65534)
-    # Also before the upgrade: owners must be equal.
+    # That holds before the upgrade too: owners must be equal.
     assert graphlane("export", made.path / "c", tmp_path / "none", check=False).returncode == 1
     result = graphlane("check", "--upgrade", made.path, check=False)
     assert result.returncode == 1
@@ -230,7 +232,8 @@ def test_an_upgrade_lists_what_is_ambiguous(graphlane, made, root, tmp_path):
 
 
 def test_an_ordinary_users_volume_needs_no_privilege(graphlane, root, open_tmp):
-    """create, import, a new file without a mount, rename, check, copy refused, adopt: all as that user."""
+    """create, import, a new file without a mount, rename, check, a refused copy, adopt: all as
+    that user."""
     base = open_tmp / "user"
     base.mkdir()
     os.chown(base, 65534, 65534)

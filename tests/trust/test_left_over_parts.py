@@ -1,5 +1,5 @@
-"""`check --repair` removes the parts that a killed import, removal or re-striping left. It keeps every part that a
-stub may name somewhere else."""
+"""`check --repair` removes the parts that a killed import, removal or restriping left. It keeps
+every part that a stub may name somewhere else."""
 
 import os
 import random
@@ -28,7 +28,8 @@ def parts_left(made) -> int:
 
 
 def killed_at(call: str, number: int, *words, **kwargs):
-    """Runs a program that is killed when it begins its system call of that number. False: it made fewer of them."""
+    """Runs a program and kills it at the start of its N-th system call. Returns False if it made
+    fewer of them."""
     if shutil.which("strace") is None:
         pytest.skip("strace is missing: apt-get install strace")
     done = run("strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
@@ -79,7 +80,7 @@ def test_a_killed_removal(graphlane, made, call, number):
 
 
 def test_a_preloaded_program_that_is_killed_while_it_removes(graphlane, made):
-    # The calls from inside the library are the kernel's unlinkat; rm's own is the first.
+    # The calls inside the library are direct unlinkat calls; rm's own is the first.
     assert killed_at("unlinkat", 3, "env", f"LD_PRELOAD={BUILD}/lib/libgraphlane.so", "rm", made.path / "a",
                      env={**os.environ, **PRELOADED})
     assert not (made.path / "a").exists() and parts_left(made) > 0
@@ -95,7 +96,7 @@ def test_a_killed_restriping(graphlane, made, tmp_path, call, number):
 
 
 def test_a_mark_of_another_boot_proves_nothing(graphlane, made, tmp_path):
-    """A power failure may have brought the name back; its folder may be away just now."""
+    """A power failure may have restored the name, in a folder that is away now."""
     for part in parts_of_file(made, made.path / "a"):
         change_record(part, REMOVED, boot_tag=12345)
     os.rename(made.path / "a", made.path.parent / "away")
@@ -109,7 +110,7 @@ def test_a_mark_of_another_boot_proves_nothing(graphlane, made, tmp_path):
 
 
 @pytest.mark.parametrize("flag", [MAKING, REMOVED])
-def test_a_stub_that_is_there_keeps_its_parts(graphlane, made, tmp_path, flag):
+def test_an_existing_stub_keeps_its_parts(graphlane, made, tmp_path, flag):
     for part in parts_of_file(made, made.path / "a"):
         change_record(part, flag)
     graphlane("check", "--repair", made.path, check=False)
@@ -117,7 +118,7 @@ def test_a_stub_that_is_there_keeps_its_parts(graphlane, made, tmp_path, flag):
     assert (tmp_path / "back").read_bytes() == CONTENT
 
 
-def test_parts_of_which_one_is_whole_are_an_orphan(graphlane, made):
+def test_parts_with_a_whole_one_among_them_are_an_orphan(graphlane, made):
     first, *_ = parts_of_file(made, made.path / "a")
     change_record(first, MAKING)
     os.rename(made.path / "a", made.path.parent / "away")

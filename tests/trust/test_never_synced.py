@@ -1,5 +1,5 @@
-"""A file that was being made when the power failed: its stub is there, and some of its parts are not, or name no
-stub. It is an empty file, on every way; a file of which a part was synced is not."""
+"""The power fails while a file is made: its stub is there, but some parts are missing or name no
+stub. On every path it is an empty file. A file with a synced part is not."""
 
 import errno
 import os
@@ -16,7 +16,8 @@ NO_BOUND = (1 << 63) - 1
 
 
 def set_record(part, stub: bytes, *, synced: int = 0, stub_inode: int | None = None) -> None:
-    """As if it was written before the first sync; `stub_inode` 0: bound to no stub, in the making."""
+    """As if it had been written before the first sync. `stub_inode` 0 means: bound to no stub
+    yet."""
     record = os.getxattr(part, RECORD)[:32] + struct.pack("<QQII", synced, 0, 0, 0)
     if stub_inode == 0:
         record = record[:1] + b"\x01" + record[2:16] + bytes(16) + record[32:]
@@ -24,7 +25,7 @@ def set_record(part, stub: bytes, *, synced: int = 0, stub_inode: int | None = N
 
 
 def make_new(made, name: str = "a") -> list:
-    """The file's stub says that no byte of it was ever synced. Its parts."""
+    """Makes the file's stub say that no byte of it was ever synced. Returns its parts."""
     stub = made.path / name
     content = stub.read_bytes()
     content = content[:64] + struct.pack("<QI", NO_BOUND, 1) + content[76:100] + struct.pack("<I", 1) + content[104:]
@@ -103,7 +104,7 @@ def test_a_preloaded_removal_leaves_no_part(graphlane, made):
     assert part_count(made) == 0
 
 
-def test_check_has_no_problem_with_it_and_closes_it(graphlane, made):
+def test_check_accepts_and_closes_it(graphlane, made):
     before = part_count(made)
     graphlane("check", made.path)
     assert part_count(made) == before
@@ -123,13 +124,13 @@ def test_export_import_and_rm(graphlane, made, tmp_path):
     assert part_count(made) == 0
 
 
-def test_rm_takes_what_is_there(graphlane, made):
+def test_rm_removes_the_remaining_parts(graphlane, made):
     graphlane("rm", made.path / "a")
     assert part_count(made) == 0
     graphlane("check", made.path)
 
 
-def test_a_file_that_has_lost_a_synced_part_is_no_empty_one(graphlane, volume, tmp_path):
+def test_a_file_that_lost_a_synced_part_is_damaged(graphlane, volume, tmp_path):
     made = volume(device_count=3, depth="64K")
     (tmp_path / "a").write_bytes(CONTENT)
     graphlane("import", tmp_path / "a", made.path)

@@ -1,5 +1,5 @@
-"""Every part knows its place: what is swapped, stale, or another file's is found at open, without reading data. By
-an error, on each way, and by `graphlane check`, which leaves it alone."""
+"""Every part knows its place. A swapped, stale or foreign part is found at open, without reading
+data: each path gives an error, and `graphlane check` leaves the part alone."""
 
 import os
 import random
@@ -10,7 +10,7 @@ import pytest
 from harness import PRELOADED, run
 from stubs import RECORD, parts_of_file
 
-CONTENT = random.Random(3).randbytes(3 * 5 * 65536)  # so all parts are of equal size
+CONTENT = random.Random(3).randbytes(3 * 5 * 65536)  # all parts have the same size
 
 
 @pytest.fixture
@@ -49,12 +49,12 @@ def a_part_without_its_record(made):
 def a_part_with_a_flipped_record(made):
     part = parts_of_file(made, made.path / "a")[2]
     record = bytearray(os.getxattr(part, RECORD))
-    record[16] ^= 1  # of the inode
+    record[16] ^= 1  # a bit of the inode
     os.setxattr(part, RECORD, bytes(record))
 
 
 def a_stub_with_another_first_device(made):
-    """Its checksum is right: a user wrote the 4096 bytes."""
+    """The checksum is right, because a user wrote the 4096 bytes."""
     from stubs import sealed
     content = bytearray((made.path / "a").read_bytes())
     content[60] = (content[60] + 1) % 3
@@ -82,8 +82,8 @@ def test_is_refused_on_every_way(graphlane, made, mount, tmp_path, way):
 
 
 @pytest.mark.parametrize("change", ["grown", "cut", "made anew"])
-def test_a_device_of_an_older_copy_is_told(graphlane, made, mount, tmp_path, change):
-    """The second device comes back as it was before the file was changed."""
+def test_an_outdated_device_is_reported(graphlane, made, mount, tmp_path, change):
+    """The second device returns as it was before the file was changed."""
     device = made.devices[1]
     run("cp", "-a", device, tmp_path / "older")
     with mount(made) as at:

@@ -1,4 +1,5 @@
-"""Ways into each class of SECURITY.md, "Looked at, and how it stands", that no other test goes."""
+"""Attacks of each class in SECURITY.md, "Looked at, and how it stands", that no other test
+covers."""
 
 import fcntl
 import os
@@ -38,11 +39,11 @@ def content(graphlane, made, name: str, tmp_path) -> bytes:
     return (tmp_path / "out").read_bytes()
 
 
-# 1. A folder on the way is a link.
+# 1. A folder on the path is a link.
 
 @pytest.mark.parametrize("command", [["rm"], ["restripe", "--stripe-depth", "4K"], ["check", "--repair"]],
                          ids=lambda words: words[0])
-def test_a_folder_that_is_a_link_out_of_the_volume_leads_no_command(graphlane, made, tmp_path, command):
+def test_commands_do_not_follow_a_folder_that_links_out_of_the_volume(graphlane, made, tmp_path, command):
     os.rename(made.path / "folder", tmp_path / "elsewhere")
     before = (tmp_path / "elsewhere/a").read_bytes()
     (made.path / "folder").symlink_to(tmp_path / "elsewhere")
@@ -62,17 +63,18 @@ def test_a_control_folder_that_is_a_link_is_not_followed(graphlane, made, tmp_pa
     (tmp_path / "mine/precious").write_text("kept")
     shutil.rmtree(made.path / directory, ignore_errors=True)
     (made.path / directory).symlink_to(tmp_path / "mine")
-    os.rename(made.path / "b", tmp_path / "away")  # so there is an orphan to be noted
+    os.rename(made.path / "b", tmp_path / "away")  # it leaves an orphan to note
     graphlane("check", "--repair", made.path, check=False)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["precious"]
     assert parts_left(made) == 6
 
 
-# 2. A name is another file's when it is removed.
+# 2. A name belongs to another file by the time it is removed.
 
 @pytest.mark.parametrize("way", ["rm", "preloaded"])
-def test_a_name_that_is_swapped_before_it_is_removed_takes_no_other_parts(graphlane, made, tmp_path, way):
-    """`b` takes the name of `folder/a` after that was looked at. What `b` was goes; the parts of `a` stay, whole."""
+def test_removal_of_a_swapped_name_keeps_other_parts(graphlane, made, tmp_path, way):
+    """`b` takes the name of `folder/a` after the check. The old content of `b` goes; the parts
+    of `a` stay whole."""
     if shutil.which("strace") is None:
         pytest.skip("strace is missing: apt-get install strace")
     words = ([graphlane.program, "rm", made.path / "b"] if way == "rm" else
@@ -84,19 +86,19 @@ def test_a_name_that_is_swapped_before_it_is_removed_takes_no_other_parts(graphl
     deadline = time.monotonic() + 30
     while not (log.exists() and "unlink" in log.read_text()) and time.monotonic() < deadline and removing.poll() is None:
         time.sleep(0.02)
-    os.rename(made.path / "b", tmp_path / "kept")           # the file that was looked at
-    os.rename(made.path / "folder/a", made.path / "b")      # another one has its name now
+    os.rename(made.path / "b", tmp_path / "kept")           # the file that was checked
+    os.rename(made.path / "folder/a", made.path / "b")      # another file has its name now
     removing.wait(60)
     os.rename(tmp_path / "kept", made.path / "kept")
     assert content(graphlane, made, "kept", tmp_path) == OTHER
 
 
-# 4. A reader's locks keep a writer out, and it says so; nothing hangs.
+# 4. A reader's lock keeps a writer out. The writer reports it, and nothing hangs.
 
 @pytest.mark.parametrize("command", [["restripe", "--stripe-depth", "4K"], ["check", "--repair"]],
                          ids=lambda words: words[0])
-def test_a_lock_that_a_reader_holds_is_told(root, graphlane, made, command):
-    """struct flock on byte 2^62 + 1 of the stub, as a reader takes it."""
+def test_a_lock_held_by_a_reader_is_reported(root, graphlane, made, command):
+    """A reader takes struct flock on byte 2^62 + 1 of the stub."""
     with open(made.path / "b", "rb") as file:
         fcntl.fcntl(file, 37, struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 2**62 + 1, 1, 0))  # F_OFD_SETLK
         begun = time.monotonic()
@@ -106,7 +108,7 @@ def test_a_lock_that_a_reader_holds_is_told(root, graphlane, made, command):
         assert command[0] == "check" or "use" in done.stderr + done.stdout
 
 
-# 5. Flags of chattr on one side only.
+# 5. Flags of chattr only on one side.
 
 def _can_chattr(path) -> bool:
     can = run("chattr", "+i", path, check=False).returncode == 0
@@ -139,7 +141,7 @@ def test_an_immutable_stub_or_part_ends_a_command_and_loses_nothing(root, graphl
 
 @pytest.mark.parametrize("change", [lambda path: os.chmod(path, 0o600), lambda path: os.chown(path, 0, 0)],
                          ids=["chmod", "chown"])
-def test_a_right_that_has_ended_opens_no_part(root, fuse, graphlane, open_tmp, volume, mount, change):
+def test_a_revoked_right_opens_no_part(root, fuse, graphlane, open_tmp, volume, mount, change):
     made = volume(device_count=2, depth="64K")
     (open_tmp / "data").write_bytes(CONTENT)
     graphlane("import", open_tmp / "data", made.path / "data")
@@ -160,7 +162,7 @@ def test_a_right_that_has_ended_opens_no_part(root, fuse, graphlane, open_tmp, v
     assert said == ""
 
 
-def test_a_descriptor_that_was_open_reads_on_and_writes_nothing(root, fuse, graphlane, open_tmp, volume, mount):
+def test_an_earlier_descriptor_reads_on_but_cannot_write(root, fuse, graphlane, open_tmp, volume, mount):
     made = volume(device_count=2, depth="64K")
     (open_tmp / "data").write_bytes(CONTENT)
     graphlane("import", open_tmp / "data", made.path / "data")
@@ -174,7 +176,7 @@ def test_a_descriptor_that_was_open_reads_on_and_writes_nothing(root, fuse, grap
                 os.ftruncate(file.fileno(), 0)
 
 
-# 8. The user that is charged.
+# 8. The user that is charged for space.
 
 def test_lost_and_found_belongs_to_the_volumes_owner_and_its_entries_to_the_parts(root, graphlane, made, tmp_path):
     os.chown(made.path, NOBODY, NOBODY)
@@ -192,7 +194,7 @@ def test_lost_and_found_belongs_to_the_volumes_owner_and_its_entries_to_the_part
 
 
 def test_a_device_without_inodes_makes_no_half_file(root, graphlane, fuse, tmp_path):
-    """No device lacks bytes: it lacks inodes."""
+    """The device has bytes left, but no inodes."""
     made = tmp_path / "vol"
     device_paths = []
     mounted = []
