@@ -261,13 +261,14 @@ class Engine<Program>::Context final : private ListLoader::Sink {
   // Begins requested lists, and takes lists that have come while too many are in flight.
   void pump() {
     loader_.begin();
-    while ((!loader_.has_room() || loader_.begun_count() >= lists_max()) && take()) {
+    while ((!loader_.has_room() || waits_for_many()) && take()) {
     }
     check();
   }
-  size_t lists_max() const {
-    const bool is_known = loader_.list_count() > 0;
-    return is_known && !loader_.asks_while_giving() ? kInFlightListsMax : engine_.options_.running_max;
+  bool waits_for_many() const {
+    const bool keeps_nothing = loader_.list_count() > 0 && !loader_.asks_while_giving();
+    const size_t counted = keeps_nothing ? loader_.begun_single_count() : loader_.begun_count();
+    return counted >= engine_.options_.running_max || loader_.begun_count() >= kInFlightListsMax;
   }
   bool take() {
     if (loader_.error() || !loader_.wait()) return false;

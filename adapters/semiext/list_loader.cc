@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cstring>
 #include <functional>
+#include <type_traits>
+#include <utility>
 
 namespace graphlane {
 namespace {
@@ -11,6 +13,8 @@ namespace {
 constexpr uint64_t kListPageBytes = PageReader::kPageBytes;
 // Bytes behind the decoded list that decoders may read.
 constexpr size_t kDecodeSlack = 32;
+// Memory of each part of a join that is kept for the next one.
+constexpr size_t kJoinBytesKept = 512;
 
 uint64_t page_index_of(uint64_t offset) { return offset / kListPageBytes; }
 
@@ -128,6 +132,7 @@ void ListLoader::begin() {
   Batch& batch = *free_batches_.back();
   free_batches_.pop_back();
   begun_count_ += asked_count();
+  begun_run_lists_ += asked_runs_[0].list_count() + asked_runs_[1].list_count();
   begun_bytes_ += asked_bytes();
   batch.pieces.clear();
   batch.pieces.swap(asked_);
@@ -251,6 +256,7 @@ void ListLoader::Task::failed(int error) noexcept {
 void ListLoader::Task::ended() {
   loader->begun_bytes_ -= list_bytes;
   loader->begun_count_ -= end - first;
+  if (lists != nullptr) loader->begun_run_lists_ -= end - first;
   loader->finish(*batch);
 }
 
@@ -297,6 +303,7 @@ void ListLoader::take_runs_from_memory(Batch& batch) {
   }
   is_giving_ = false;
   begun_count_ = 0;
+  begun_run_lists_ = 0;
   begun_bytes_ = 0;
   free_batches_.push_back(&batch);
 }
@@ -334,6 +341,7 @@ bool ListLoader::take_piece(const Piece& piece, std::span<const std::byte> bytes
   if (join != nullptr && piece.is_weights) {
     join->weights.resize(piece.ask.count);
     graph_.read_weights(bytes.data(), join->weights);
+    hold(*join, join->weights.size() * sizeof(double));
   } else {
     std::span<const VertexId> list;
     if (!decode(piece, bytes, slack_bytes, scratch_[0], &list)) {
@@ -346,6 +354,7 @@ bool ListLoader::take_piece(const Piece& piece, std::span<const std::byte> bytes
     }
     join->lists[join->ask.side == EdgeSide::kBoth && piece.ask.side == EdgeSide::kIn ? 1 : 0].assign(
         list.begin(), list.end());
+    hold(*join, list.size_bytes());
   }
   if (--join->pending == 0) give_joined(*join);
   return true;
@@ -382,12 +391,26 @@ void ListLoader::give(const Ask& ask, const ListView& view) {
   sink_.on_list(ask.running, list);
 }
 
+// A part has come, and stays until the others have.
+void ListLoader::hold(Join& join, uint64_t bytes) {
+  join.bytes += bytes;
+  joined_bytes_ += bytes;
+}
+
 void ListLoader::give_joined(Join& join) {
+  joined_bytes_ -= std::exchange(join.bytes, 0);
   Ask ask = join.ask;
   if (ask.side != EdgeSide::kBoth) {
     ask.first = std::min(ask.first, graph_.degree(ask.owner, ask.side));
   }
   give(ask, {.neighbours = join.lists[0], .in_neighbours = join.lists[1], .weights = join.weights});
+  // Thousands of joins wait at once; each would come to be as large as the longest list.
+  const auto drop_long = [](auto& values) {
+    // `values = {}` would keep the memory.
+    if (values.capacity() * sizeof(values[0]) > kJoinBytesKept) values = std::remove_reference_t<decltype(values)>();
+  };
+  for (std::vector<VertexId>& list : join.lists) drop_long(list);
+  drop_long(join.weights);
   free_joins_.push_back(&join);
 }
 

@@ -11,8 +11,8 @@
 //
 // Merging here spares the page reader the work for each list (FlashGraph §3.6).
 //
-// Memory: at most `in_flight_bytes_max` of begun ranges, 4 bytes a list of a run, 100 bytes any other list
-// that was asked for, and the largest list. Threads: one loader is one thread's.
+// Memory: at most `in_flight_bytes_max` of begun ranges and of lists that wait for another part, 4 bytes a list of a
+// run, 100 bytes any other list that was asked for, and the largest list. Threads: one loader is one thread's.
 #pragma once
 
 #include <cstdint>
@@ -100,9 +100,10 @@ class ListLoader {
            asked_bytes() >= begin_bytes_ ||
            asked_runs_[0].list_count() + asked_runs_[1].list_count() >= (asks_while_giving_ ? kBeginCount : kBeginListsMax);
   }
-  // Lists that were begun and not given.
+  // Lists that were begun and not given; those of them that are in no run.
   size_t begun_count() const { return begun_count_; }
-  bool has_room() const { return asked_bytes() + begun_bytes_ < in_flight_bytes_max_; }
+  size_t begun_single_count() const { return begun_count_ - begun_run_lists_; }
+  bool has_room() const { return asked_bytes() + begun_bytes_ + joined_bytes_ < in_flight_bytes_max_; }
 
   // Must not be called from within on_list().
   void begin();
@@ -127,6 +128,7 @@ class ListLoader {
   struct Join {
     Ask ask;
     uint32_t pending = 0;
+    uint64_t bytes = 0;  // of what has come
     std::vector<VertexId> lists[2];
     std::vector<double> weights;
   };
@@ -188,6 +190,7 @@ class ListLoader {
   bool decode(const Piece& piece, std::span<const std::byte> bytes, size_t slack_bytes,
               std::vector<VertexId>& scratch, std::span<const VertexId>* list);
   void give(const Ask& ask, const ListView& list);
+  void hold(Join& join, uint64_t bytes);
   void give_joined(Join& join);
   void fail(Error error);
   void fail_damaged(const std::string& path, uint64_t offset, VertexId owner);
@@ -210,7 +213,9 @@ class ListLoader {
   bool is_giving_ = false;
   bool asks_while_giving_ = false;
   uint64_t begun_bytes_ = 0;
+  uint64_t joined_bytes_ = 0;  // decoded, of joins that wait for another part
   size_t begun_count_ = 0;
+  size_t begun_run_lists_ = 0;
   Cursor cursors_[2];
   std::vector<std::unique_ptr<Batch>> batches_;
   std::vector<Batch*> free_batches_;
