@@ -315,6 +315,7 @@ std::string convert_usage(const ConvertCommand& options) {
       options.to != EdgeFormat::kPages) {
     return "--codec is for lists, dual and pages";
   }
+  if (options.codec == "reference" && options.to != EdgeFormat::kDual) return "--codec reference is for dual";
   if (options.page_bytes && options.to != EdgeFormat::kPages) return "--page is for pages";
   if (options.list.renumber_map == "-") return "--renumber -: the map is a file";
   if (options.list.vertices > options.list.vertex_count_max) {
@@ -541,8 +542,8 @@ void add_convert(Parser& parser) {
                    "vertices of any numbers or words become 0 to n-1; MAP gets a line NUMBER NAME for each")
       ->type_name("MAP");
   command->add_flag("--no-blocks", options->no_blocks, "of a grid: block-i-j, which engines do not read, take no space");
-  command->add_option("--codec", options->codec, "of lists, dual and pages: raw, varint (unless given) or simd")
-      ->one_of({"raw", "varint", "simd"});
+  command->add_option("--codec", options->codec, "of lists, dual and pages: raw, varint (unless given) or simd; of dual also reference")
+      ->one_of({"raw", "varint", "simd", "reference"});
   add_size(command, "--page", &options->page_bytes, "the size of pages (8K), a multiple of 4K");
   command->add_flag("--as-given", list.as_given, "believe --from, whatever IN looks like");
   command->add_option("--vertices", list.vertices, "how many there are, else largest + 1")->type_name("N");

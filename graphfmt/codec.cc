@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "graphfmt/codec_reference.h"
 #include "graphfmt/codec_simd.h"
 #include "graphfmt/codec_varint.h"
 
@@ -39,10 +40,10 @@ class RawCodec final : public ListCodec {
 }  // namespace
 
 Outcome<CodecKind> parse_codec(std::string_view name) {
-  for (const CodecKind kind : {CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd}) {
+  for (const CodecKind kind : {CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd, CodecKind::kReference}) {
     if (name == name_of(kind)) return kind;
   }
-  return make_error(EINVAL, "'{}': not a codec (choose raw, varint or simd)", name);
+  return make_error(EINVAL, "'{}': not a codec (choose raw, varint, simd or reference)", name);
 }
 
 std::string_view name_of(CodecKind kind) {
@@ -50,8 +51,22 @@ std::string_view name_of(CodecKind kind) {
     case CodecKind::kRaw: return "raw";
     case CodecKind::kVarint: return "varint";
     case CodecKind::kSimd: return "simd";
+    case CodecKind::kReference: return "reference";
   }
   return "?";
+}
+
+Outcome<void> check_codec_of_lists(CodecKind kind, std::string_view format) {
+  if (ListCodec::of(kind).group_vertices() == 1) return {};
+  return make_error(EINVAL, "{} has no groups of lists, which the codec {} needs (choose raw, varint or simd, or the format dual)",
+                    format, name_of(kind));
+}
+
+size_t ListCodec::encode_group(std::span<const VertexList>, uint8_t*) const { return 0; }
+
+Result<void> ListCodec::decode_group(std::span<const uint8_t>, std::span<const uint32_t>, uint64_t, uint64_t,
+                                     std::vector<uint32_t>&, std::vector<uint32_t>&) const {
+  return Errno{EIO};
 }
 
 Result<void> ListCodec::decode_lists(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
@@ -93,6 +108,7 @@ const ListCodec& ListCodec::of(CodecKind kind) {
   switch (kind) {
     case CodecKind::kVarint: return varint_codec();
     case CodecKind::kSimd: return simd_codec();
+    case CodecKind::kReference: return reference_codec();
     case CodecKind::kRaw: break;
   }
   return raw;

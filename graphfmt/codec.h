@@ -3,9 +3,13 @@
 //   raw      uint32 each
 //   varint   differences in groups of 7 bits, the top bit alternates from number to number (HUS-Graph §3.3)
 //   simd     differences in 1 to 4 bytes, their lengths in front (streamvbyte's layout)
+//   reference   in bits: references to earlier lists, intervals, gaps (codec_reference.h)
 //
 // A list is ascending; equal neighbours are legal. Its bytes carry neither their own length nor a count:
 // the index knows the length, and count() finds the number of neighbours in the bytes.
+//
+// A codec may encode lists in groups, as `reference` does. A group is the lists of group_vertices() vertices, from a
+// multiple of it on. The index knows the group's length. Only the format `dual` has groups.
 //
 // Damaged bytes: decode() and count() never access memory outside of their arguments. They return EIO for
 // bytes that no encoder writes, or a list of numbers below `limit`. Only a checksum finds a neighbour
@@ -18,17 +22,26 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "iomgr/base/error.h"
 
 namespace graphlane {
 
 // The numbers stand in headers.
-enum class CodecKind : uint32_t { kRaw = 0, kVarint = 1, kSimd = 2 };
+enum class CodecKind : uint32_t { kRaw = 0, kVarint = 1, kSimd = 2, kReference = 3 };
 
-// "raw", "varint", "simd". EINVAL: none of them.
+// "raw", "varint", "simd", "reference". EINVAL: none of them.
 Outcome<CodecKind> parse_codec(std::string_view name);
 std::string_view name_of(CodecKind kind);
+// EINVAL: a format without groups of lists cannot use this codec; the error names the format.
+Outcome<void> check_codec_of_lists(CodecKind kind, std::string_view format);
+
+// A list of a group, not empty. The vertex counts from its interval's begin.
+struct VertexList {
+  uint32_t vertex;
+  std::span<const uint32_t> list;
+};
 
 class ListCodec {
  public:
@@ -59,6 +72,17 @@ class ListCodec {
   virtual Result<size_t> decode_counted(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
                                         std::span<uint32_t> starts, std::span<uint32_t> neighbours,
                                         uint64_t limit) const;
+
+  // 1: each list stands by itself, and these two are not called.
+  virtual uint32_t group_vertices() const { return 1; }
+  // Lists of ascending vertices of one group; `bytes` has room for the sum of their bytes_max(). The bytes written.
+  virtual size_t encode_group(std::span<const VertexList> lists, uint8_t* bytes) const;
+  // Exactly the lists of these vertices from exactly these bytes, behind those that are there: `starts` ends with the
+  // end of the neighbours before, and gets that of each list; `neighbours` grows, and may be longer. At most `arcs_max`
+  // neighbours. EIO: they are not that. Throws bad_alloc.
+  virtual Result<void> decode_group(std::span<const uint8_t> bytes, std::span<const uint32_t> vertices, uint64_t limit,
+                                    uint64_t arcs_max, std::vector<uint32_t>& starts,
+                                    std::vector<uint32_t>& neighbours) const;
 
  protected:
   ~ListCodec() = default;

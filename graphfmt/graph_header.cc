@@ -63,8 +63,12 @@ Outcome<void> check_header(const GraphHeader& h, uint32_t directed, const std::s
   };
   if (directed > 1) return bad(kDirectedAt, "directed:", directed);
   const uint32_t codec = static_cast<uint32_t>(h.codec);
-  if (codec > static_cast<uint32_t>(CodecKind::kSimd)) {
+  if (codec > static_cast<uint32_t>(CodecKind::kReference)) {
     return make_error(ENOTSUP, "{}: byte {}: codec {} is not known", path, size_t{kCodecAt}, codec);
+  }
+  if (h.kind != GraphKind::kDual && ListCodec::of(h.codec).group_vertices() > 1) {
+    return make_error(ENOTSUP, "{}: byte {}: the codec {}, which only a graph of the format dual can have", path,
+                      size_t{kCodecAt}, name_of(h.codec));
   }
   const uint32_t weight = static_cast<uint32_t>(h.weight);
   if (weight > static_cast<uint32_t>(WeightKind::kInt64)) {

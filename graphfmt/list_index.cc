@@ -19,11 +19,12 @@ struct ListIndexHead {
 };
 static_assert(sizeof(ListIndexHead) == 48);
 
-enum : uint32_t { kIndexSparse = 1, kIndexDegrees = 2, kIndexLengths = 4, kIndexArcStarts = 8, kIndexDerived = 16 };
+enum : uint32_t { kIndexSparse = 1, kIndexDegrees = 2, kIndexLengths = 4, kIndexArcStarts = 8, kIndexDerived = 16, kIndexGroups = 32 };
 
 uint32_t flags_of(const ListIndexShape& shape) {
   return (shape.is_sparse ? kIndexSparse : 0u) | (shape.has_degrees ? kIndexDegrees : 0u) |
-         (shape.has_lengths ? kIndexLengths : 0u) | (shape.has_arc_starts ? kIndexArcStarts : 0u) | (shape.is_derived ? kIndexDerived : 0u);
+         (shape.has_lengths ? kIndexLengths : 0u) | (shape.has_arc_starts ? kIndexArcStarts : 0u) | (shape.is_derived ? kIndexDerived : 0u) |
+         (shape.has_groups ? kIndexGroups : 0u);
 }
 
 constexpr uint64_t kIndexRankBits = 256;
@@ -78,7 +79,8 @@ Outcome<ListIndex> ListIndex::parse(std::span<const uint8_t>& bytes, const ListI
     }
   }
   if (shape.has_lengths) {
-    auto column = ByteColumn::parse(bytes, head.list_count, starts, what, at());
+    const uint64_t count = shape.has_groups ? index.count_groups() : head.list_count;
+    auto column = ByteColumn::parse(bytes, count, starts, what, at());
     if (!column) return column.error();
     index.lengths_ = std::move(*column);
   }
@@ -118,6 +120,39 @@ Outcome<void> ListIndex::parse_bitmap(std::span<const uint8_t>& bytes, uint64_t 
   return {};
 }
 
+uint64_t ListIndex::count_groups() {
+  uint64_t count = 0;
+  for (uint64_t word = 0; word < bitmap_words(vertex_count_); ++word) {
+    if (word % (kRankBits / 64) == 0) group_ranks_.push_back(static_cast<uint32_t>(count));
+    count += groups_in(bitmap_[word]);
+  }
+  return count;
+}
+
+Result<void> ListIndex::decode_groups(const ListCodec& codec, uint64_t first, uint64_t end, const uint8_t* bytes,
+                                      uint64_t limit, std::vector<uint32_t>& vertices, std::vector<uint32_t>& starts,
+                                      std::vector<uint32_t>& neighbours) const {
+  const size_t first_list = starts.size() - 1, first_vertex = vertices.size();
+  for (uint64_t at = first; at < end; at += kIndexGroupVertices) {
+    const size_t begin = vertices.size();
+    ListPlace place;
+    scan(at, std::min(at + kIndexGroupVertices, end), [&](uint32_t vertex, const ListPlace& of_group, uint64_t) {
+      place = of_group;
+      vertices.push_back(vertex);
+    });
+    if (vertices.size() == begin) continue;
+    const std::span<const uint32_t> group(vertices.data() + begin, vertices.size() - begin);
+    const uint64_t arcs_max = arc_count_ - std::min<uint64_t>(arc_count_, starts.back() - starts[first_list]);
+    if (auto done = codec.decode_group({bytes, place.length_bytes}, group, limit, arcs_max, starts, neighbours); !done) return done;
+    bytes += place.length_bytes;
+  }
+  if (!shape_.has_degrees) return {};
+  for (size_t i = 0; first_vertex + i < vertices.size(); ++i) {
+    if (starts[first_list + i + 1] - starts[first_list + i] != degree(vertices[first_vertex + i])) return Errno{EIO};
+  }
+  return {};
+}
+
 ListIndexBuilder::ListIndexBuilder(const ListIndexShape& shape)
     : shape_(shape), degrees_(shape.has_arc_starts && !shape.is_derived), lengths_(!shape.is_derived) {}
 
@@ -135,10 +170,15 @@ void ListIndexBuilder::append(uint32_t vertex, uint64_t degree, uint64_t length_
   skip_to(vertex);
   if (shape_.is_sparse) bitmap_[vertex / 64] |= uint64_t{1} << vertex % 64;
   if (shape_.has_degrees) degrees_.append(degree);
-  if (shape_.has_lengths) lengths_.append(length_bytes);
+  if (shape_.has_lengths && !shape_.has_groups) lengths_.append(length_bytes);
   ++vertex_count_;
   ++list_count_;
   arc_count_ += degree;
+  if (!shape_.has_groups) lists_bytes_ += length_bytes;
+}
+
+void ListIndexBuilder::append_group(uint64_t length_bytes) {
+  lengths_.append(length_bytes);
   lists_bytes_ += length_bytes;
 }
 

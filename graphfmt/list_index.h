@@ -5,6 +5,7 @@
 //            starts    every 32nd list's place
 //   sparse   bitmap    of the vertices that have a list, with the rank of every 256th
 //            degree, length   of those alone; a block of `dual` has only what it needs
+//   groups   length    one for all lists of so many vertices, where the codec has groups (codec.h)
 //
 // In bytes, little endian: a head of 48 bytes, the bitmap if sparse, the columns. FORMAT.md has an example.
 //
@@ -13,6 +14,7 @@
 // Threads: does not change once it is parsed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -22,6 +24,17 @@
 #include "iomgr/base/error.h"
 
 namespace graphlane {
+
+// Vertices of a group. Each has one length, if any of its vertices has a list.
+inline constexpr uint32_t kIndexGroupVertices = 32;
+
+// Where a range of vertices [first, end) has to end so that it has whole groups of so many: not behind `end`, unless it
+// would be empty. `first` begins a group, and the last group may have fewer.
+constexpr uint64_t whole_groups_end(uint64_t first, uint64_t end, uint64_t vertex_count, uint64_t group_vertices) {
+  if (end == vertex_count) return end;
+  const uint64_t down = end / group_vertices * group_vertices;
+  return down > first ? down : std::min(first + group_vertices, vertex_count);
+}
 
 struct ListPlace {
   uint64_t offset = 0;        // of the encoded list, in its file
@@ -36,6 +49,7 @@ struct ListIndexShape {
   bool has_lengths = false;    // false: lists are raw
   bool has_arc_starts = true;  // for weights beside the lists, and for raw lists
   bool is_derived = false;     // ranks and starts are not stored: parse() computes them
+  bool has_groups = false;     // a length for each kIndexGroupVertices vertices; only if sparse, derived, with lengths
   friend bool operator==(const ListIndexShape&, const ListIndexShape&) = default;
 };
 
@@ -71,25 +85,36 @@ class ListIndex {
   }
   uint64_t bytes(uint32_t vertex) const {
     const uint64_t item = item_of(vertex);
+    if (shape_.has_groups) return place(vertex).length_bytes;
     return item == kNoItem ? 0 : item_bytes(item);
   }
+  // With groups, of the vertex's group.
   ListPlace place(uint32_t vertex) const {
     const uint64_t item = item_of(vertex);
     if (item == kNoItem) return {};
+    if (shape_.has_groups) return {.offset = group_offset(vertex), .length_bytes = lengths_[group_rank(vertex)]};
     return {.offset = item_offset(item), .length_bytes = item_bytes(item)};
   }
   // Both may be asked of vertex_count() too: the end of all.
   uint64_t first_arc(uint64_t vertex) const { return degrees_.sum_before(rank(vertex)); }
-  // The place where the list of `vertex` is, or would be.
-  uint64_t offset(uint64_t vertex) const { return item_offset(rank(vertex)); }
-
+  // The place where the list of `vertex` is, or would be; with groups, that of its group.
+  uint64_t offset(uint64_t vertex) const {
+    return shape_.has_groups ? group_offset(vertex) : item_offset(rank(vertex));
+  }
   // The first vertex from `vertex` on that may have a list; vertex_count(): none. For a dense index, `vertex` itself.
   uint64_t next_candidate(uint64_t vertex) const;
 
   // visit(vertex, place, degree) for each vertex of [first, end) that has a list, ascending: with no search for
-  // each. `degree` is 0 without has_degrees.
+  // each. `degree` is 0 without has_degrees. With groups, `first` begins one, and the place is that of the group.
   template <class Visit>
   void scan(uint64_t first, uint64_t end, const Visit& visit) const;
+
+  // With groups: the lists of [first, end), which are whole groups, from their bytes; neighbours are below `limit`.
+  // `vertices` gets those that have a list, `starts` and `neighbours` grow as decode_group() says. EIO: damaged, and
+  // `vertices` ends with the group that is.
+  Result<void> decode_groups(const ListCodec& codec, uint64_t first, uint64_t end, const uint8_t* bytes, uint64_t limit,
+                             std::vector<uint32_t>& vertices, std::vector<uint32_t>& starts,
+                             std::vector<uint32_t>& neighbours) const;
 
  private:
   static constexpr uint64_t kNoItem = ~uint64_t{0};
@@ -110,6 +135,16 @@ class ListIndex {
     if (!shape_.is_sparse) return vertex;
     return has_list(vertex) ? rank(vertex) : kNoItem;
   }
+  // How many groups that have a list come before that of `vertex`.
+  uint64_t group_rank(uint64_t vertex) const {
+    uint64_t rank = group_ranks_[vertex / kRankBits];
+    for (uint64_t word = vertex / kRankBits * (kRankBits / 64); word < vertex / 64; ++word) rank += groups_in(bitmap_[word]);
+    return rank + (vertex % 64 >= kIndexGroupVertices && static_cast<uint32_t>(bitmap_[vertex / 64]) != 0 ? 1 : 0);
+  }
+  static uint64_t groups_in(uint64_t word) { return (static_cast<uint32_t>(word) != 0 ? 1 : 0) + (word >> 32 != 0 ? 1 : 0); }
+  uint64_t group_offset(uint64_t vertex) const {
+    return vertex == vertex_count_ ? lengths_.total() : lengths_.sum_before(group_rank(vertex));
+  }
   uint64_t item_bytes(uint64_t item) const {
     return shape_.has_lengths ? lengths_[item] : degrees_[item] * sizeof(uint32_t);
   }
@@ -119,6 +154,8 @@ class ListIndex {
   const uint32_t* ranks() const { return ranks_ != nullptr ? ranks_ : derived_ranks_.data(); }
   Outcome<void> parse_bitmap(std::span<const uint8_t>& bytes, uint64_t list_count, const std::string& what,
                              uint64_t at);
+  // Fills group_ranks_.
+  uint64_t count_groups();
 
   ListIndexShape shape_;
   uint64_t vertex_count_ = 0;
@@ -127,6 +164,7 @@ class ListIndex {
   const uint64_t* bitmap_ = nullptr;
   const uint32_t* ranks_ = nullptr;  // that are stored
   std::vector<uint32_t> derived_ranks_;
+  std::vector<uint32_t> group_ranks_;  // with groups: groups before every 256th vertex
   ByteColumn degrees_;
   ByteColumn lengths_;
 };
@@ -136,8 +174,10 @@ class ListIndexBuilder {
  public:
   explicit ListIndexBuilder(const ListIndexShape& shape);
 
-  // The next list that is not empty. Vertices between have none.
+  // The next list that is not empty. Vertices between have none. With groups, without its length.
   void append(uint32_t vertex, uint64_t degree, uint64_t length_bytes);
+  // With groups: the length of the next group that has a list.
+  void append_group(uint64_t length_bytes);
   // Vertices after the last list have none.
   void finish(uint64_t vertex_count);
 
@@ -175,6 +215,22 @@ inline uint64_t ListIndex::next_candidate(uint64_t vertex) const {
 template <class Visit>
 void ListIndex::scan(uint64_t first, uint64_t end, const Visit& visit) const {
   uint64_t item = rank(first);
+  if (shape_.has_groups) {
+    uint64_t group = group_rank(first);
+    ListPlace place{.offset = group_offset(first), .length_bytes = 0};
+    for (uint64_t at = first; at < end; at += kIndexGroupVertices) {
+      uint64_t bits = static_cast<uint32_t>(bitmap_[at / 64] >> at % 64);
+      if (end - at < kIndexGroupVertices) bits &= (uint64_t{1} << (end - at)) - 1;
+      if (bits == 0) continue;
+      place = {.offset = place.offset + place.length_bytes, .length_bytes = lengths_[group++]};
+      for (; bits != 0; bits &= bits - 1) {
+        const uint64_t degree = shape_.has_degrees ? degrees_[item] : 0;
+        ++item;
+        visit(static_cast<uint32_t>(at + static_cast<unsigned>(__builtin_ctzll(bits))), place, degree);
+      }
+    }
+    return;
+  }
   uint64_t offset = item_offset(item);
   const auto one = [&](uint64_t vertex) {
     const uint64_t degree = shape_.has_degrees ? degrees_[item] : 0;

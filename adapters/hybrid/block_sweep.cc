@@ -25,13 +25,18 @@ uint64_t page_of(uint64_t offset) { return offset / kBlockSize; }
 void SweepPlan::add_range(const BlockIndexPtr& index, uint64_t first, uint64_t end, const SweepChunk& like) {
   if (index == nullptr) return;
   const ListIndex& lists = index->index;
+  // Few bytes may be many arcs, which are decoded together.
+  const uint64_t arcs = std::max<uint64_t>(lists.arc_count(), 1);
+  const uint64_t bytes_max = std::clamp<uint64_t>(BlockSweep::kChunkArcs * lists.lists_bytes() / arcs, 4096, BlockSweep::kChunkBytes);
+  const uint64_t group = lists.shape().has_groups ? kIndexGroupVertices : 1;
   while (first < end) {
     const uint64_t from = lists.offset(first);
     uint64_t low = first + 1, high = end + 1;
     while (high - low > 1) {
       const uint64_t middle = (low + high) / 2;
-      (lists.offset(middle) - from <= BlockSweep::kChunkBytes ? low : high) = middle;
+      (lists.offset(middle) - from <= bytes_max ? low : high) = middle;
     }
+    low = whole_groups_end(first, low, end, group);
     const uint64_t to = lists.offset(low);
     if (to > from) {
       SweepChunk& chunk = chunks.emplace_back(like);

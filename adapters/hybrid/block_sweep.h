@@ -82,6 +82,7 @@ struct SweepStats {
 class BlockSweep {
  public:
   static constexpr uint64_t kChunkBytes = 128 << 10;
+  static constexpr uint64_t kChunkArcs = 512 << 10;  // about, of a block with shorter codes
   using Body = std::function<Outcome<void>(unsigned worker, const SweepChunk& chunk, const ChunkLists& lists)>;
 
   BlockSweep(const DualGraph& graph, WorkerPool& pool);

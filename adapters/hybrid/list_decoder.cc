@@ -1,5 +1,7 @@
 #include "adapters/hybrid/list_decoder.h"
 
+#include <algorithm>
+
 namespace graphlane::hybrid {
 
 Error ListDecoder::damaged(const SweepChunk& chunk, uint64_t offset, uint32_t vertex) const {
@@ -40,6 +42,11 @@ Outcome<ChunkLists> ListDecoder::decode(const SweepPlan& plan, const SweepChunk&
 Outcome<void> ListDecoder::decode_range(const SweepChunk& chunk, const uint8_t* bytes) {
   const ListIndex& index = chunk.index->index;
   const ListCodec& codec = graph_.dual().codec();
+  if (index.shape().has_groups) {
+    const uint64_t numbers_below = graph_.geometry().size(chunk.index->other);
+    if (index.decode_groups(codec, chunk.first, chunk.end, bytes, numbers_below, vertices_, starts_, neighbours_)) return {};
+    return damaged(chunk, chunk.lists.offset, vertices_.empty() ? 0 : vertices_.back());
+  }
   const bool has_degrees = index.shape().has_degrees;
   uint64_t total = 0;
   index.scan(chunk.first, chunk.end, [&](uint32_t vertex, const ListPlace& place, uint64_t degree) {
@@ -66,8 +73,35 @@ Outcome<void> ListDecoder::decode_range(const SweepChunk& chunk, const uint8_t* 
   return {};
 }
 
+// Each group of which a list is wanted, once.
+Outcome<void> ListDecoder::decode_items_of_groups(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes) {
+  const ListIndex& index = chunk.index->index;
+  const uint64_t limit = graph_.geometry().size(chunk.index->other);
+  for (uint64_t i = chunk.first; i < chunk.end;) {
+    const SweepItem& item = plan.items[i];
+    const uint64_t group = item.vertex / kIndexGroupVertices * kIndexGroupVertices;
+    const uint64_t group_end = std::min(group + kIndexGroupVertices, index.vertex_count());
+    group_vertices_.clear();
+    group_starts_.assign(1, 0);
+    if (!index.decode_groups(graph_.dual().codec(), group, group_end, bytes + (item.offset - chunk.lists.offset), limit,
+                             group_vertices_, group_starts_, group_neighbours_)) {
+      return damaged(chunk, item.offset, item.vertex);
+    }
+    for (size_t g = 0; g < group_vertices_.size() && i < chunk.end; ++g) {
+      if (plan.items[i].vertex != group_vertices_[g]) continue;
+      const size_t begin = starts_.back(), count = group_starts_[g + 1] - group_starts_[g];
+      if (neighbours_.size() < begin + count) neighbours_.resize(std::max(begin + count, neighbours_.size() * 2));
+      std::copy_n(group_neighbours_.data() + group_starts_[g], count, neighbours_.data() + begin);
+      vertices_.push_back(plan.items[i++].vertex);
+      starts_.push_back(static_cast<uint32_t>(begin + count));
+    }
+  }
+  return {};
+}
+
 Outcome<void> ListDecoder::decode_items(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes) {
   const ListIndex& index = chunk.index->index;
+  if (index.shape().has_groups) return decode_items_of_groups(plan, chunk, bytes);
   const ListCodec& codec = graph_.dual().codec();
   const uint64_t limit = graph_.geometry().size(chunk.index->other);
   for (uint64_t i = chunk.first; i < chunk.end; ++i) {

@@ -23,6 +23,7 @@ class ListDecoder {
  private:
   Outcome<void> decode_range(const SweepChunk& chunk, const uint8_t* bytes);
   Outcome<void> decode_items(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes);
+  Outcome<void> decode_items_of_groups(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes);
   Error damaged(const SweepChunk& chunk, uint64_t offset, uint32_t vertex) const;
 
   const DualGraph& graph_;
@@ -32,6 +33,9 @@ class ListDecoder {
   std::vector<uint32_t> degrees_;
   std::vector<uint32_t> neighbours_;
   std::vector<double> weights_;
+  std::vector<uint32_t> group_vertices_;
+  std::vector<uint32_t> group_starts_;
+  std::vector<uint32_t> group_neighbours_;
 };
 
 }  // namespace graphlane::hybrid

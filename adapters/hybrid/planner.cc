@@ -39,6 +39,12 @@ class PageCount {
   uint64_t read_ = 0;  // of those that are read
 };
 
+// The bytes that are decoded for one more item of a block: none if it has the place of the one before, their group's.
+uint64_t new_bytes(const SweepPlan& plan, size_t first_item, const ListPlace& place) {
+  const bool is_there = plan.items.size() > first_item && plan.items.back().offset == place.offset;
+  return is_there ? 0 : place.length_bytes;
+}
+
 }  // namespace
 
 ReadCost Planner::range_cost(const BlockId& block) const {
@@ -63,18 +69,19 @@ bool Planner::add_active_items(const Choice& choice, const Frontier& frontier, d
   std::optional<PageCount> weights;
   if (graph_.has_weights()) weights.emplace(graph_, graph_.weights(block.side), cost);
   const double arcs_a_byte = static_cast<double>(b.arc_count) / static_cast<double>(b.lists.length_bytes);
+  const size_t first_item = plan.items.size();
   uint64_t bytes = 0, seen = 0;
   bool is_cheap = true;
   frontier.for_each_active(choice.source, [&](uint32_t vertex) {
     const ListPlace place = index.place(vertex);
     if (place.length_bytes == 0) return true;
+    bytes += new_bytes(plan, first_item, place);
     plan.items.push_back({vertex, place.offset, static_cast<uint32_t>(place.length_bytes)});
     lists.add({b.lists.offset + place.offset, place.length_bytes});
     if (weights) {
       const uint64_t size = graph_.weight_bytes();
       weights->add({(b.first_arc + index.first_arc(vertex)) * size, index.degree(vertex) * size});
     }
-    bytes += place.length_bytes;
     cost.arcs = static_cast<uint64_t>(static_cast<double>(bytes) * arcs_a_byte);
     if (++seen % 256 == 0) is_cheap = device_.seconds(cost) <= limit;
     return is_cheap;
@@ -132,13 +139,14 @@ bool Planner::add_items_that_can_change(const Choice& choice, const CanChange& c
   const ListIndex& index = graph_.index(block)->index;
   const uint64_t first = graph_.geometry().first(choice.target);
   PageCount lists(graph_, graph_.blocks(block.side), cost);
+  const size_t first_item = plan.items.size();
   uint64_t bytes = 0, seen = 0;
   bool is_cheap = true;
   index.scan(0, index.vertex_count(), [&](uint32_t vertex, const ListPlace& place, uint64_t) {
     if (!is_cheap || !can_change(first + vertex)) return;
+    bytes += new_bytes(plan, first_item, place);
     plan.items.push_back({vertex, place.offset, static_cast<uint32_t>(place.length_bytes)});
     lists.add({b.lists.offset + place.offset, place.length_bytes});
-    bytes += place.length_bytes;
     cost.arcs = b.arc_count * bytes / b.lists.length_bytes;
     if (++seen % 256 == 0) is_cheap = device_.seconds(cost) < limit;
   });

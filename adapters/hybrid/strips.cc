@@ -29,7 +29,7 @@ void Strips::add_to(SweepPlan& plan) {
     }
     auto strip = std::make_unique<Strip>();
     strip->first = first;
-    strip->end = first = low;
+    strip->end = first = whole_groups_end(first, low, size, graph_.dual().codec().group_vertices());
     uint32_t count = 0;
     for (const BlockIndexPtr& index : indexes) {
       const uint64_t from = index->index.offset(strip->first), to = index->index.offset(strip->end);

@@ -49,7 +49,8 @@ std::string dual_file_name(DualSide side, DualPart part);
 constexpr ListIndexShape dual_index_shape(CodecKind codec, bool is_weighted) {
   const bool is_raw = codec == CodecKind::kRaw;
   return {.is_sparse = true, .has_degrees = is_raw || is_weighted, .has_lengths = !is_raw,
-          .has_arc_starts = is_raw || is_weighted, .is_derived = true};
+          .has_arc_starts = is_raw || is_weighted, .is_derived = true,
+          .has_groups = codec == CodecKind::kReference};
 }
 
 // The sizes of a block, as the table has them. A block without arcs has no bytes.

@@ -1,7 +1,9 @@
 #include "graphfmt/dual/dual_build.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "graphfmt/dual/dual_row.h"
@@ -60,8 +62,28 @@ class DegreeWriter {
   ByteColumnBuilder column_{false};
 };
 
+// The lists of one group of vertices in one block.
+struct PendingGroup {
+  std::vector<uint32_t> vertices;
+  std::vector<size_t> ends;  // of their lists in `neighbours`
+  std::vector<uint32_t> neighbours;
+
+  size_t encode(const ListCodec& codec, uint8_t* bytes) const {
+    std::vector<VertexList> lists;
+    for (size_t i = 0; i < vertices.size(); ++i) {
+      const size_t begin = i == 0 ? 0 : ends[i - 1];
+      lists.push_back({vertices[i], {neighbours.data() + begin, ends[i] - begin}});
+    }
+    return codec.encode_group(lists, bytes);
+  }
+};
+
 // The files of one side. A batch's `lengths` hold what prepare() leaves for take(): for each vertex how many blocks
 // its list is in; and of each of those the block, the neighbours and the bytes.
+//
+// With groups, at the first vertex of each group how many blocks it is in, and of each of those the block and the bytes,
+// stand before that, and lists have no bytes of their own. The groups at both ends of a batch may go on in other batches:
+// prepare() leaves their lists as they are, and take() puts them together.
 class DualWriter : public ListSink {
  public:
   DualWriter(const std::string& dir, DualSide side, CodecKind codec, size_t weight_bytes, const DualGeometry& geometry,
@@ -80,30 +102,25 @@ class DualWriter : public ListSink {
   }
 
   Outcome<void> prepare(ListBatch& batch) override {
-    // The bound of each list may be a byte more than that of all together.
+    // The bound of each list may be more than that of all together.
     const size_t lists_max = std::min(batch.neighbours.size(), batch.vertices.size() * geometry_.partitions());
-    if (auto grown = batch.encoded.reserve(codec_.bytes_max(batch.neighbours.size()) + lists_max); !grown) return grown;
+    if (auto grown = batch.encoded.reserve(codec_.bytes_max(batch.neighbours.size()) + lists_max * codec_.bytes_max(0) + lists_max); !grown) return grown;
     batch.lengths.clear();
-    uint8_t* to = batch.encoded.as<uint8_t>();
     batch.tally = 0;
+    if (has_groups()) {
+      prepare_groups(batch);
+      return {};
+    }
+    uint8_t* to = batch.encoded.as<uint8_t>();
     for (size_t i = 0; i < batch.vertices.size(); ++i) {
-      uint32_t* at = batch.neighbours.data() + batch.starts[i];
-      uint32_t* const end = batch.neighbours.data() + batch.starts[i + 1];
-      batch.tally += static_cast<uint64_t>(end - std::lower_bound(at, end, batch.vertices[i]));
       const size_t count_at = batch.lengths.size();
       batch.lengths.push_back(0);
-      while (at != end) {
-        const uint32_t other = geometry_.interval_of(*at);
-        const uint64_t other_end = geometry_.first(other + 1);
-        const auto first = static_cast<uint32_t>(geometry_.first(other));
-        uint32_t* const begin = at;
-        for (; at != end && *at < other_end; ++at) *at -= first;
-        const std::span<const uint32_t> list(begin, at);
+      cut_list(batch, i, [&](uint32_t other, std::span<const uint32_t> list) {
         const size_t length = codec_.encode(list, to);
         to += length;
         batch.lengths.insert(batch.lengths.end(), {other, list.size(), length});
         ++batch.lengths[count_at];
-      }
+      });
     }
     return {};
   }
@@ -112,9 +129,22 @@ class DualWriter : public ListSink {
     const uint64_t* about = batch.lengths.data();
     const uint8_t* list = batch.encoded.as<uint8_t>();
     const uint8_t* weights = batch.weights.data();
-    for (const uint32_t vertex : batch.vertices) {
+    for (size_t i = 0; i < batch.vertices.size(); ++i) {
+      const uint32_t vertex = batch.vertices[i];
       if (const uint32_t own = geometry_.interval_of(vertex); own != own_) {
         if (auto ended = end_rows(own); !ended) return ended;
+      }
+      const uint32_t* neighbours = batch.neighbours.data() + batch.starts[i];
+      const bool is_pending = has_groups() && is_at_end(batch, i);
+      if (has_groups() && begins_group(batch, i)) {
+        if (i > 0 || group_of(vertex) != pending_group_) {
+          if (auto ended = end_pending(); !ended) return ended;
+          pending_group_ = group_of(vertex);
+        }
+        for (uint64_t left = *about++; left > 0; --left, about += 2) {
+          row_.append_group(static_cast<uint32_t>(about[0]), {list, about[1]});
+          list += about[1];
+        }
       }
       const auto place = static_cast<uint32_t>(vertex - geometry_.first(own_));
       uint64_t degree = 0;
@@ -122,6 +152,8 @@ class DualWriter : public ListSink {
         const std::span<const uint8_t> list_bytes(list, about[2]);
         const std::span<const uint8_t> weight_bytes(weights, about[1] * weight_bytes_);
         row_.append(static_cast<uint32_t>(about[0]), place, about[1], list_bytes, weight_bytes);
+        if (is_pending) add_pending(static_cast<uint32_t>(about[0]), place, {neighbours, about[1]});
+        neighbours += about[1];
         list += list_bytes.size();
         weights += weight_bytes.size();
         degree += about[1];
@@ -154,8 +186,95 @@ class DualWriter : public ListSink {
   uint64_t index_bytes() const { return index_bytes_; }
 
  private:
+  bool has_groups() const { return codec_.group_vertices() > 1; }
+  // Of all intervals.
+  uint64_t group_of(uint32_t vertex) const {
+    const uint32_t own = geometry_.interval_of(vertex);
+    return own * geometry_.width() + (vertex - geometry_.first(own)) / codec_.group_vertices();
+  }
+  bool begins_group(const ListBatch& batch, size_t i) const {
+    return i == 0 || group_of(batch.vertices[i]) != group_of(batch.vertices[i - 1]);
+  }
+  // Whether the vertex's group may go on in another batch.
+  bool is_at_end(const ListBatch& batch, size_t i) const {
+    const uint64_t group = group_of(batch.vertices[i]);
+    return group == group_of(batch.vertices.front()) || group == group_of(batch.vertices.back());
+  }
+
+  // each(other, list) for the parts of a list that lie in one block. From then on neighbours count from the beginnings
+  // of their intervals.
+  template <class Each>
+  void cut_list(ListBatch& batch, size_t i, const Each& each) const {
+    uint32_t* at = batch.neighbours.data() + batch.starts[i];
+    uint32_t* const end = batch.neighbours.data() + batch.starts[i + 1];
+    batch.tally += static_cast<uint64_t>(end - std::lower_bound(at, end, batch.vertices[i]));
+    while (at != end) {
+      const uint32_t other = geometry_.interval_of(*at);
+      const uint64_t other_end = geometry_.first(other + 1);
+      const auto first = static_cast<uint32_t>(geometry_.first(other));
+      uint32_t* const begin = at;
+      for (; at != end && *at < other_end; ++at) *at -= first;
+      each(other, std::span<const uint32_t>(begin, at));
+    }
+  }
+
+  void prepare_groups(ListBatch& batch) const {
+    uint8_t* to = batch.encoded.as<uint8_t>();
+    std::vector<std::pair<uint32_t, VertexList>> parts;  // of a group, with their blocks
+    std::vector<uint64_t> about;
+    std::vector<VertexList> lists;
+    for (size_t i = 0, end = 0; i < batch.vertices.size(); i = end) {
+      parts.clear();
+      about.clear();
+      for (end = i; end < batch.vertices.size() && (end == i || !begins_group(batch, end)); ++end) {
+        const uint32_t vertex = batch.vertices[end];
+        const auto place = static_cast<uint32_t>(vertex - geometry_.first(geometry_.interval_of(vertex)));
+        const size_t count_at = about.size();
+        about.push_back(0);
+        cut_list(batch, end, [&](uint32_t other, std::span<const uint32_t> list) {
+          parts.push_back({other, {place, list}});
+          about.insert(about.end(), {other, list.size(), 0});
+          ++about[count_at];
+        });
+      }
+      const size_t count_at = batch.lengths.size();
+      batch.lengths.push_back(0);
+      if (!is_at_end(batch, i)) {
+        std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        for (size_t part = 0; part < parts.size();) {
+          const uint32_t other = parts[part].first;
+          lists.clear();
+          for (; part < parts.size() && parts[part].first == other; ++part) lists.push_back(parts[part].second);
+          const size_t length = codec_.encode_group(lists, to);
+          to += length;
+          batch.lengths.insert(batch.lengths.end(), {other, length});
+          ++batch.lengths[count_at];
+        }
+      }
+      batch.lengths.insert(batch.lengths.end(), about.begin(), about.end());
+    }
+  }
+
+  void add_pending(uint32_t other, uint32_t vertex, std::span<const uint32_t> list) {
+    PendingGroup& group = pending_[other];
+    group.vertices.push_back(vertex);
+    group.neighbours.insert(group.neighbours.end(), list.begin(), list.end());
+    group.ends.push_back(group.neighbours.size());
+  }
+  Outcome<void> end_pending() {
+    for (auto& [other, group] : pending_) {
+      const size_t bytes_max = codec_.bytes_max(group.neighbours.size()) + group.vertices.size() * codec_.bytes_max(0);
+      if (auto grown = pending_bytes_.reserve(bytes_max); !grown) return grown;
+      const size_t length = group.encode(codec_, pending_bytes_.as<uint8_t>());
+      row_.append_group(other, {pending_bytes_.as<uint8_t>(), length});
+    }
+    pending_.clear();
+    return {};
+  }
+
   // Writes the row, and empty ones up to `next`.
   Outcome<void> end_rows(uint32_t next) {
+    if (auto ended = end_pending(); !ended) return ended;
     for (uint32_t other = 0; other < geometry_.partitions(); ++other) {
       if (auto ended = end_block(row_.block(other)); !ended) return ended;
     }
@@ -196,6 +315,9 @@ class DualWriter : public ListSink {
   DualFile weights_;
   DualRow row_;
   DegreeWriter degrees_;
+  std::map<uint32_t, PendingGroup> pending_;  // by block
+  uint64_t pending_group_ = ~uint64_t{0};
+  Buffer pending_bytes_;
   uint32_t own_ = 0;
   std::vector<DualBlockSizes> sizes_;
   SideArcs arcs_;

@@ -154,7 +154,7 @@ class DualScan {
       const uint64_t middle = (low + high) / 2;
       (bytes_before(middle) <= limit ? low : high) = middle;
     }
-    next_ = strip.end = low;
+    next_ = strip.end = whole_groups_end(next_, low, geometry.size(row_->own), dual_.codec().group_vertices());
     return true;
   }
 
@@ -204,12 +204,27 @@ class DualScan {
     const uint64_t end = index.offset(strip.end);
     const auto bytes = blocks_->read({block.lists.offset + begin, end - begin}, strip.bytes);
     if (!bytes) return bytes.error();
+    auto done = dual_.codec().group_vertices() > 1 ? decode_groups(strip, other, *bytes) : decode_lists(strip, other, *bytes);
+    if (!done || !weights_) return done;
+    const size_t size = weight_bytes(dual_.header().weight);
+    const uint64_t first_arc = block.first_arc + index.first_arc(strip.first);
+    const auto weights = weights_->read({first_arc * size, part.neighbours.size() * size}, part.weight_bytes);
+    if (!weights) return weights.error();
+    part.weights = *weights;
+    return {};
+  }
+
+  // `bytes`: from the list of the strip's first vertex on.
+  Outcome<void> decode_lists(Strip& strip, uint32_t other, const uint8_t* bytes) const {
+    Part& part = strip.parts[other];
+    const ListIndex& index = *strip.row->indexes[other];
+    const uint64_t begin = index.offset(strip.first), end = index.offset(strip.end);
     const ListCodec& codec = dual_.codec();
     const uint64_t limit = dual_.geometry().size(other);
     Outcome<void> done;
     index.scan(strip.first, strip.end, [&](uint32_t vertex, const ListPlace& place, uint64_t degree) {
       if (!done) return;
-      const std::span<const uint8_t> list_bytes(*bytes + (place.offset - begin), place.length_bytes);
+      const std::span<const uint8_t> list_bytes(bytes + (place.offset - begin), place.length_bytes);
       const Result<size_t> count = index.shape().has_degrees ? Result<size_t>(degree) : codec.count(list_bytes);
       bool sound = false;
       if (count && *count > 0) {
@@ -222,17 +237,34 @@ class DualScan {
         part.vertices.push_back(vertex);
         part.degrees.push_back(static_cast<uint32_t>(*count));
       }
-      if (sound) return;
-      done = make_error(EIO, "{}: byte {}: the list of vertex {} is damaged", blocks_->path(),
-                        block.lists.offset + place.offset, dual_.geometry().first(strip.row->own) + vertex);
+      if (!sound) done = damaged_list(strip, other, place, vertex);
     });
-    if (!done || !weights_) return done;
-    const size_t size = weight_bytes(dual_.header().weight);
-    const uint64_t first_arc = block.first_arc + index.first_arc(strip.first);
-    const auto weights = weights_->read({first_arc * size, part.neighbours.size() * size}, part.weight_bytes);
-    if (!weights) return weights.error();
-    part.weights = *weights;
+    return done;
+  }
+
+  // As decode_lists().
+  Outcome<void> decode_groups(Strip& strip, uint32_t other, const uint8_t* bytes) const {
+    Part& part = strip.parts[other];
+    const ListIndex& index = *strip.row->indexes[other];
+    const uint64_t begin = index.offset(strip.first);
+    std::vector<uint32_t> starts(1);
+    const auto done = index.decode_groups(dual_.codec(), strip.first, strip.end, bytes, dual_.geometry().size(other),
+                                          part.vertices, starts, part.neighbours);
+    if (!done) return damaged_list(strip, other, {begin, 0}, part.vertices.empty() ? strip.first : part.vertices.back());
+    part.neighbours.resize(starts.back());
+    for (size_t i = 0; i < part.vertices.size(); ++i) {
+      part.degrees.push_back(starts[i + 1] - starts[i]);
+      if (!std::is_sorted(part.neighbours.begin() + starts[i], part.neighbours.begin() + starts[i + 1])) {
+        return damaged_list(strip, other, index.place(part.vertices[i]), part.vertices[i]);
+      }
+    }
     return {};
+  }
+
+  Error damaged_list(const Strip& strip, uint32_t other, const ListPlace& place, uint64_t vertex) const {
+    return make_error(EIO, "{}: byte {}: the list of vertex {} is damaged", blocks_->path(),
+                      dual_.block(side_, strip.row->own, other).lists.offset + place.offset,
+                      dual_.geometry().first(strip.row->own) + vertex);
   }
 
   // The parts of each list, one behind the other. `starts` has the degree of each vertex behind it.

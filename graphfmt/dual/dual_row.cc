@@ -58,6 +58,13 @@ void DualRow::append(uint32_t other, uint32_t vertex, uint64_t degree, std::span
   memory_bytes_ += list.size() + weights.size();
 }
 
+void DualRow::append_group(uint32_t other, std::span<const uint8_t> lists) {
+  Block& block = blocks_[other];
+  block.index.append_group(lists.size());
+  block.lists.append(lists.data(), lists.size());
+  memory_bytes_ += lists.size();
+}
+
 Outcome<void> DualRow::keep_limit() {
   if (memory_bytes_ <= memory_bytes_max_) return {};
   if (!spill_.fd) {

@@ -63,6 +63,8 @@ class DualRow {
   // The list of the interval's `vertex`, of `degree` neighbours in the interval `other`.
   void append(uint32_t other, uint32_t vertex, uint64_t degree, std::span<const uint8_t> list,
               std::span<const uint8_t> weights);
+  // With groups, append() takes no bytes of a list: they come with the others of its group.
+  void append_group(uint32_t other, std::span<const uint8_t> lists);
   // Call it now and then, after some append().
   Outcome<void> keep_limit();
 

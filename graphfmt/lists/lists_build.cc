@@ -145,6 +145,7 @@ class ListsFormat final : public StoredGraphFormat {
 }  // namespace
 
 Outcome<ListsSummary> build_lists(const ListsOptions& options) {
+  if (auto known = check_codec_of_lists(options.codec, "lists"); !known) return known.error();
   ListsFormat format(options.codec);
   auto built = build_stored_graph({options.input, options.output, options.codec, options.overwrite, options.run_edges}, format);
   if (!built) return built.error();

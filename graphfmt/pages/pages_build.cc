@@ -169,6 +169,7 @@ Outcome<PagesSummary> build_pages(const PagesOptions& options) {
     return make_error(EINVAL, "a page of {} bytes: a multiple of {} up to {} is expected", options.page_bytes,
                       kPageBytesMin, kPageBytesMax);
   }
+  if (auto known = check_codec_of_lists(options.codec, "pages"); !known) return known.error();
   PagesFormat format(options.codec, options.page_bytes);
   auto built = build_stored_graph({options.input, options.output, options.codec, options.overwrite, options.run_edges}, format);
   if (!built) return built.error();

@@ -21,7 +21,7 @@ def complete(graphlane):
 
 @pytest.mark.parametrize("words, offered", [
     (["cr"], {"create"}), (["algo", "pager"], {"pagerank", "pagerank-delta"}),
-    (["convert", "--cod"], {"--codec"}), (["convert", "--codec", ""], {"raw", "varint", "simd"}),
+    (["convert", "--cod"], {"--codec"}), (["convert", "--codec", ""], {"raw", "varint", "simd", "reference"}),
     (["-q", "gen", ""], {"rmat"}), (["mount", "/some/fi"], set())])
 def test_bash_offers_commands_options_and_their_words(complete, words, offered):
     assert set(complete("graphlane", *words)) == offered

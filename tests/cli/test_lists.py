@@ -114,3 +114,5 @@ def test_only_a_stored_graph_is_replaced(graphlane, refused, edges, tmp_path):
 def test_options_of_lists_are_refused_for_other_formats(graphlane, edges, tmp_path):
     assert graphlane("convert", "--codec", "raw", "--to", "grid", edges, tmp_path / "out", check=False).returncode == 2
     assert graphlane("convert", "--to", "lists", "--codec", "zip", edges, tmp_path / "out", check=False).returncode == 2
+    refused = graphlane("convert", "--to", "lists", "--codec", "reference", edges, tmp_path / "out", check=False)
+    assert refused.returncode == 2 and "--codec reference is for dual" in refused.stderr

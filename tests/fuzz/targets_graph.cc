@@ -100,7 +100,7 @@ void run_list_index(Bytes input) {
   if (input.size() < 2) return;
   const ListIndexShape shape{.is_sparse = (input[0] & 1) != 0, .has_degrees = (input[0] & 2) != 0,
                              .has_lengths = (input[0] & 4) != 0, .has_arc_starts = (input[0] & 8) != 0,
-                             .is_derived = (input[0] & 16) != 0};
+                             .is_derived = (input[0] & 16) != 0, .has_groups = (input[0] & 63) == 0x35};
   if (!shape.has_lengths && (!shape.has_degrees || !shape.has_arc_starts)) return;
   std::vector<uint64_t> aligned((input.size() + 6) / 8);
   std::memcpy(aligned.data(), input.data() + 1, input.size() - 1);
@@ -109,8 +109,12 @@ void run_list_index(Bytes input) {
   if (!index) return require_one_line(index.error());
   uint64_t end = 0;
   index->scan(0, index->vertex_count(), [&](uint32_t vertex, const ListPlace& place, uint64_t) {
-    require(place.offset == end && index->place(vertex) == place);
-    end += place.length_bytes;
+    // The lists of a group have one place.
+    if (!shape.has_groups || place.offset + place.length_bytes != end) {
+      require(place.offset == end);
+      end += place.length_bytes;
+    }
+    require(index->place(vertex) == place);
   });
   require(end == index->lists_bytes() && index->offset(index->vertex_count()) == end);
 }
@@ -142,6 +146,40 @@ void run_list_codec(Bytes input) {
   require(std::equal(list.begin(), list.end(), counted.begin()));
 }
 
+// Bytes: the limit, the number of vertices, and by how much each goes on; then the group. What is accepted is below the
+// limit, and comes back when its lists are encoded again.
+void run_list_group(Bytes input) {
+  if (input.size() < 2) return;
+  const ListCodec& codec = ListCodec::of(CodecKind::kReference);
+  const uint64_t limit = uint64_t{1} << input[0] % 21;
+  const size_t count = 1 + input[1] % kIndexGroupVertices;
+  input = input.subspan(2);
+  if (input.size() < count) return;
+  std::vector<uint32_t> vertices, starts(1), neighbours;
+  for (size_t i = 0; i < count; ++i) vertices.push_back(i == 0 ? input[i] % 32 : vertices.back() + 1 + input[i] % 3);
+  const uint64_t arcs_max = 1 << 20;
+  if (!codec.decode_group(input.subspan(count), vertices, limit, arcs_max, starts, neighbours)) return;
+  require(starts.size() == count + 1 && starts.back() <= arcs_max);
+  std::vector<VertexList> lists;
+  size_t bytes_max = 0;
+  bool is_ascending = true;
+  for (size_t i = 0; i < count; ++i) {
+    const std::span<const uint32_t> list(neighbours.data() + starts[i], starts[i + 1] - starts[i]);
+    require(!list.empty());
+    for (const uint32_t neighbour : list) require(neighbour < limit);
+    is_ascending &= std::is_sorted(list.begin(), list.end());
+    lists.push_back({vertices[i], list});
+    bytes_max += codec.bytes_max(list.size());
+  }
+  // Of damaged intervals that overlap what is copied, the numbers do not ascend: an encoder never gets such.
+  if (!is_ascending || starts.back() > 4096) return;
+  std::vector<uint8_t> bytes(bytes_max);
+  bytes.resize(codec.encode_group(lists, bytes.data()));
+  std::vector<uint32_t> starts_again(1), again;
+  require(codec.decode_group(bytes, vertices, limit, arcs_max, starts_again, again).has_value() && starts_again == starts);
+  require(std::equal(again.begin(), again.begin() + starts.back(), neighbours.begin()));
+}
+
 // A shard's lists; the bytes up to the first 0xff are the count of vertices.
 void run_shards(Bytes input) {
   static const WorkDirectory& directory = *[] {
@@ -170,6 +208,7 @@ constexpr FuzzTarget kGraphTargets[] = {{"edge_list", run_edge_list},
                                    {"graph_header", run_graph_header},
                                    {"list_index", run_list_index},
                                    {"list_codec", run_list_codec},
+                                   {"list_group", run_list_group},
                                    {"shards", run_shards}};
 
 }  // namespace

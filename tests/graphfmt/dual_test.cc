@@ -107,7 +107,7 @@ std::string dual_row_name(const testing::TestParamInfo<DualParameters>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Graphs, EachDualTest,
                          testing::Combine(testing::Range(size_t{0}, dual_cases().size()),
-                                          testing::Values(CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd),
+                                          testing::Values(CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd, CodecKind::kReference),
                                           testing::Bool(), testing::Bool()),
                          dual_row_name);
 
@@ -170,9 +170,15 @@ TEST_F(DualTest, WritesTheExampleOfTheFormatPage) {
   EXPECT_EQ(files.at("graph"), header);
 }
 
-TEST_F(DualTest, FilesDoNotDependOnThreadsRunsOrMemory) {
+// With groups, those at the ends of batches are put together.
+class DualFilesTest : public DualTest, public testing::WithParamInterface<CodecKind> {};
+
+INSTANTIATE_TEST_SUITE_P(Codecs, DualFilesTest, testing::Values(CodecKind::kSimd, CodecKind::kReference),
+                         [](const auto& row) { return std::string(name_of(row.param)); });
+
+TEST_P(DualFilesTest, DoNotDependOnThreadsRunsOrMemory) {
   const DualCase graph{"", edges_at_random(4, 200'000, 20'000), 4};
-  DualOptions options = options_for(graph, true, CodecKind::kSimd);
+  DualOptions options = options_for(graph, true, GetParam());
   ASSERT_TRUE(build_dual(options));
   const auto expected = files_of(path("g"));
   options.overwrite = true;
@@ -212,7 +218,7 @@ TEST_F(DualTest, RowsBeyondTheirMemoryAreSpilledAndComeBack) {
 }
 
 TEST_F(DualTest, EveryFlippedBitAndEveryTruncationIsAnErrorThatNamesTheFile) {
-  for (const CodecKind codec : {CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd}) {
+  for (const CodecKind codec : {CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd, CodecKind::kReference}) {
     DualOptions options = options_for({"", edges_at_random(6, 40, 9), 2, 12}, codec != CodecKind::kVarint, codec);
     options.overwrite = true;
     ASSERT_TRUE(build_dual(options));

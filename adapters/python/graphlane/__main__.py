@@ -36,7 +36,7 @@ def _parser(name: str, description: str) -> argparse.ArgumentParser:
         parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
     if name.startswith("from-"):
         parser.add_argument("--to", choices=_build.FORMATS, default="lists", help="what OUT is (lists)")
-        parser.add_argument("--codec", choices=("raw", "varint", "simd"))
+        parser.add_argument("--codec", choices=("raw", "varint", "simd", "reference"))
         parser.add_argument("--weight", metavar="NAME", help="the property or column of weights")
     return parser
 
