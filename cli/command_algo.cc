@@ -28,6 +28,8 @@ struct AlgoCommand {
   std::string dangling = "uniform";
   uint32_t threads = 0;
   std::optional<uint64_t> cache_bytes;
+  std::optional<uint64_t> value_memory;
+  std::string updates;
   bool in_memory = false;
   std::string model;
   KvRunOptions kv;
@@ -86,6 +88,8 @@ EngineOption option_of_another_engine(const AlgoCommand& options, const Algorith
   const bool is_kv = &chosen == &maiter::kEngine, is_semiext = &chosen == &semiext::kEngine;
   if (!options.kv_given.empty() && !is_kv) return {options.kv_given.front(), "kv"};
   if (!options.model.empty() && (is_kv || is_semiext)) return {"--model", "hybrid"};
+  if (!options.updates.empty() && (is_kv || is_semiext)) return {"--updates", "hybrid"};
+  if (options.value_memory && (is_kv || is_semiext)) return {"--value-memory", "hybrid"};
   if (options.explains && is_semiext) return {"--explain", "hybrid or kv"};
   if (is_semiext) return {};
   if (options.merge != "lists") return {"--merge", "semiext"};
@@ -150,6 +154,8 @@ Json stats_json(const RunStats& stats) {
           {"messages", stats.messages},
           {"device_reads", stats.device_reads},
           {"device_bytes", stats.device_bytes},
+          {"value_bytes_read", stats.value_bytes_read},
+          {"value_bytes_written", stats.value_bytes_written},
           {"open_seconds", stats.open_seconds},
           {"run_seconds", stats.run_seconds}};
 }
@@ -206,6 +212,8 @@ Outcome<int> compute(const AlgoCommand& options) {
                                  .dangling = options.dangling == "none" ? Dangling::kNone : Dangling::kUniform},
                      .threads = options.threads,
                      .in_memory = options.in_memory,
+                     .value_memory_bytes = options.value_memory,
+                     .accumulates = options.updates == "accumulated",
                      .model = options.model,
                      .wants_values = !options.out.empty(),
                      .kv = options.kv};
@@ -235,6 +243,10 @@ Outcome<int> compute(const AlgoCommand& options) {
   if (!quiet) {
     fmt::print("{} iterations in {:.3g} s, {} read in {} reads\n", result->stats.iterations,
                result->stats.run_seconds, format_size(result->stats.device_bytes), result->stats.device_reads);
+    if (result->stats.value_bytes_written > 0) {
+      fmt::print("vertices' values beyond --value-memory: {} read, {} written\n",
+                 format_size(result->stats.value_bytes_read), format_size(result->stats.value_bytes_written));
+    }
   }
   return kOk;
 }
@@ -339,8 +351,13 @@ void add_algo(Parser& parser) {
   add_size(command, "--cache", &options->cache_bytes, "keep so much of the lists in memory (64M)");
   command->add_flag("--in-memory", options->in_memory, "read all lists before, and keep them");
   add_kv_options(command, options);
+  add_size(command, "--value-memory", &options->value_memory,
+           "of dual: keep so much of vertices' values in memory, the rest in a file beside GRAPH (half of what is available)");
   command->add_option("--model", options->model, "of dual: hybrid (as devices make cheaper), push, pull or random")
       ->one_of({"hybrid", "push", "pull", "random"});
+  command->add_option("--updates", options->updates,
+                      "for experiments, of dual: values pass on at once (immediate), or in the next iteration (accumulated)")
+      ->one_of({"immediate", "accumulated"});
   command->add_option("--out", options->out, "each vertex's value: FILE.npy, .csv or .txt")->type_name("FILE");
   command->add_flag("--explain", options->explains, "of dual and pages: print for each iteration what was chosen or read, and its cost");
   command->add_flag("--json", options->as_json, "print JSON");

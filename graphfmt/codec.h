@@ -77,9 +77,9 @@ class ListCodec {
   virtual uint32_t group_vertices() const { return 1; }
   // Lists of ascending vertices of one group; `bytes` has room for the sum of their bytes_max(). The bytes written.
   virtual size_t encode_group(std::span<const VertexList> lists, uint8_t* bytes) const;
-  // Exactly the lists of these vertices from exactly these bytes, behind those that are there: `starts` ends with the
-  // end of the neighbours before, and gets that of each list; `neighbours` grows, and may be longer. At most `arcs_max`
-  // neighbours. EIO: they are not that. Throws bad_alloc.
+  // Appends the lists of these vertices, which are exactly these bytes. `starts` ends with the end of the neighbours
+  // before, and gets the end of each list. `neighbours` grows, and may be longer than that. EIO: the bytes are not these
+  // lists, or have more than `arcs_max` neighbours. Throws bad_alloc.
   virtual Result<void> decode_group(std::span<const uint8_t> bytes, std::span<const uint32_t> vertices, uint64_t limit,
                                     uint64_t arcs_max, std::vector<uint32_t>& starts,
                                     std::vector<uint32_t>& neighbours) const;

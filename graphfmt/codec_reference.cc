@@ -366,8 +366,8 @@ class ReferenceCodec final : public ListCodec {
  public:
   CodecKind kind() const override { return CodecKind::kReference; }
   uint32_t group_vertices() const override { return kReferenceGroupVertices; }
-  // A number has at most 45 bits by the zeta code with k = 8, of an interval 133 bits instead of four numbers; before
-  // them there are at most a byte, and three gamma codes of 67 bits.
+  // A number has at most 48 bits: of 34 bits, by the zeta code with k = 3. An interval has 132 instead of four numbers.
+  // A byte and three gamma codes of 67 bits stand before them.
   size_t bytes_max(size_t count) const override { return 27 + 6 * count; }
 
   size_t encode_group(std::span<const VertexList> lists, uint8_t* bytes) const override {

@@ -3,8 +3,7 @@
 // so that a group is decoded by itself.
 //
 //   header     base (1 bit), repeats (1), k of first numbers less one (3), k of gaps less one (3)
-//   a list     degree - 1, reference; of a referred list the runs that are copied and skipped;
-//              of the rest: intervals, then gaps
+//   a list     degree - 1; reference, and which runs of that list are copied; intervals; gaps
 //
 // FORMAT.md has the codes and an example. It is for `dual`: a list alone, which is a group of one, has nothing to refer to.
 #pragma once

@@ -28,8 +28,8 @@ namespace graphlane {
 // Vertices of a group. Each has one length, if any of its vertices has a list.
 inline constexpr uint32_t kIndexGroupVertices = 32;
 
-// Where a range of vertices [first, end) has to end so that it has whole groups of so many: not behind `end`, unless it
-// would be empty. `first` begins a group, and the last group may have fewer.
+// The end of a range of whole groups of so many vertices, which begins with `first`: the last one up to `end`, or the
+// first group's. The last group of all may have fewer vertices.
 constexpr uint64_t whole_groups_end(uint64_t first, uint64_t end, uint64_t vertex_count, uint64_t group_vertices) {
   if (end == vertex_count) return end;
   const uint64_t down = end / group_vertices * group_vertices;
@@ -109,9 +109,9 @@ class ListIndex {
   template <class Visit>
   void scan(uint64_t first, uint64_t end, const Visit& visit) const;
 
-  // With groups: the lists of [first, end), which are whole groups, from their bytes; neighbours are below `limit`.
-  // `vertices` gets those that have a list, `starts` and `neighbours` grow as decode_group() says. EIO: damaged, and
-  // `vertices` ends with the group that is.
+  // With groups: decodes the lists of [first, end), which are whole groups, from their bytes. Neighbours are below
+  // `limit`. `vertices` gets those that have a list; `starts` and `neighbours` grow as decode_group() says. EIO: damaged;
+  // `vertices` ends with the damaged group.
   Result<void> decode_groups(const ListCodec& codec, uint64_t first, uint64_t end, const uint8_t* bytes, uint64_t limit,
                              std::vector<uint32_t>& vertices, std::vector<uint32_t>& starts,
                              std::vector<uint32_t>& neighbours) const;

@@ -18,20 +18,27 @@ Outcome<std::vector<uint32_t>> sources_of(const AlgorithmOptions& options, uint6
   return sources;
 }
 
-Json top_ten(std::span<const double> values) {
+void TopTen::add(uint64_t first, std::span<const double> values) {
   constexpr size_t kTop = 10;
-  std::vector<uint32_t> top;  // the largest first
-  const auto before = [&](uint32_t a, uint32_t b) {
-    return values[a] != values[b] ? values[a] > values[b] : a < b;
-  };
-  for (uint32_t v = 0; v < values.size(); ++v) {
-    if (top.size() == kTop && !before(v, top.back())) continue;
-    top.insert(std::upper_bound(top.begin(), top.end(), v, before), v);
-    if (top.size() > kTop) top.pop_back();
+  const auto is_larger = [](const auto& a, const auto& b) { return a.first > b.first; };
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (top_.size() == kTop && !(values[i] > top_.back().first)) continue;
+    const std::pair<double, uint64_t> one(values[i], first + i);
+    top_.insert(std::upper_bound(top_.begin(), top_.end(), one, is_larger), one);
+    if (top_.size() > kTop) top_.pop_back();
   }
+}
+
+Json TopTen::json() const {
   Json all = Json::array();
-  for (const uint32_t v : top) all.push_back({{"vertex", v}, {"value", values[v]}});
+  for (const auto& [value, vertex] : top_) all.push_back({{"vertex", vertex}, {"value", value}});
   return all;
+}
+
+Json top_ten(std::span<const double> values) {
+  TopTen top;
+  top.add(0, values);
+  return top.json();
 }
 
 }  // namespace graphlane

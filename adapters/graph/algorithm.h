@@ -50,7 +50,10 @@ struct RunRequest {
   unsigned threads = 0;  // 0: as many as there are cores
   uint64_t cache_bytes = 64 << 20;
   bool in_memory = false;
-  std::string model = {};  // of the engine hybrid: hybrid, push, pull or random
+  // The next three are for the engine hybrid. Memory for vertices' values; none: half of what is available.
+  std::optional<uint64_t> value_memory_bytes = {};
+  bool accumulates = false;  // values pass on in the next iteration only
+  std::string model = {};  // hybrid, push, pull or random
   bool wants_values = false;  // of each vertex; else only the summary counts
   ReadVariant variant = {};
   KvRunOptions kv = {};
@@ -92,6 +95,15 @@ Outcome<std::vector<uint32_t>> sources_of(const AlgorithmOptions& options, uint6
                                           const std::string& graph);
 
 // The ten largest values, each with its vertex; the lower vertex first where they are equal.
+class TopTen {
+ public:
+  // Takes the values of the vertices from `first` on. Calls come in the order of the vertices.
+  void add(uint64_t first, std::span<const double> values);
+  Json json() const;
+
+ private:
+  std::vector<std::pair<double, uint64_t>> top_;  // the largest first
+};
 Json top_ten(std::span<const double> values);
 
 }  // namespace graphlane

@@ -13,6 +13,8 @@ struct RunStats {
   uint64_t messages = 0;       // delivered
   uint64_t device_reads = 0;
   uint64_t device_bytes = 0;
+  uint64_t value_bytes_read = 0;     // of vertices' values that are in a file
+  uint64_t value_bytes_written = 0;
   double open_seconds = 0;     // header, index, and lists of a graph in memory
   double run_seconds = 0;      // the algorithm
 

@@ -2,8 +2,6 @@
 
 #include <chrono>
 
-#include "adapters/hybrid/strips.h"
-
 namespace graphlane::hybrid {
 namespace {
 
@@ -15,6 +13,7 @@ double now_seconds() {
 
 void Engine::begin_iteration() {
   moved_before_ = graph_.moved();
+  value_bytes_before_ = value_space_.read_bytes + value_space_.written_bytes;
   begun_at_ = now_seconds();
 }
 
@@ -24,6 +23,7 @@ void Engine::end_iteration(uint64_t active) {
                       .plan = planner_.take_report(),
                       .device_bytes = moved.bytes - moved_before_.bytes,
                       .device_reads = moved.io_count - moved_before_.io_count,
+                      .value_bytes = value_space_.read_bytes + value_space_.written_bytes - value_bytes_before_,
                       .seconds = now_seconds() - begun_at_});
   if (progress_ != nullptr) progress_->iteration_ended();
 }
@@ -33,24 +33,6 @@ Outcome<void> Engine::end_full_sweep() {
   ascends_ = !ascends_;
   end_iteration(graph_.geometry().vertex_count());
   return check_interrupt();
-}
-
-Outcome<void> Engine::gather(const Give& give) {
-  const DualGeometry& geometry = graph_.geometry();
-  begin_iteration();
-  for (uint32_t i = 0; i < geometry.partitions(); ++i) {
-    const uint32_t own = ascends_ ? i : geometry.partitions() - 1 - i;
-    Strips strips(graph_, own);
-    if (auto loaded = graph_.load(strips.blocks(), pool_); !loaded) return loaded;
-    plan_.clear();
-    strips.add_to(plan_);
-    const BlockSweep::Body body = [&](unsigned worker, const SweepChunk& chunk, const ChunkLists& lists) -> Outcome<void> {
-      strips.take(chunk, lists, [&](VertexId v, std::span<const VertexId> neighbours) { give(worker, v, neighbours); });
-      return {};
-    };
-    if (auto swept = sweep_.run(plan_, body); !swept) return swept;
-  }
-  return end_full_sweep();
 }
 
 }  // namespace graphlane::hybrid

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <iterator>
 #include <new>
 
@@ -44,18 +45,25 @@ Outcome<Model> model_named(const std::string& name) {
 }
 
 // For --explain.
-Json iterations_json(const std::vector<IterationReport>& reports) {
+Json iterations_json(const std::vector<IterationReport>& reports, bool has_value_file) {
   Json all = Json::array();
   for (const IterationReport& report : reports) {
-    all.push_back({{"active", report.active},
-                   {"pushed", report.plan.pushed},
-                   {"pulled", report.plan.pulled},
-                   {"predicted_bytes", report.plan.cost.bytes},
-                   {"device_bytes", report.device_bytes},
-                   {"predicted_seconds", report.plan.seconds},
-                   {"seconds", report.seconds}});
+    Json one = {{"active", report.active},
+                {"pushed", report.plan.pushed},
+                {"pulled", report.plan.pulled},
+                {"predicted_bytes", report.plan.cost.bytes},
+                {"device_bytes", report.device_bytes}};
+    if (has_value_file) one["value_bytes"] = report.value_bytes;
+    one["predicted_seconds"] = report.plan.seconds;
+    one["seconds"] = report.seconds;
+    all.push_back(std::move(one));
   }
   return all;
+}
+
+// Beside the graph, where there is room for it, too.
+std::string directory_of_values(const std::string& graph) {
+  return std::filesystem::weakly_canonical(graph).parent_path().string();
 }
 
 Outcome<AlgorithmResult> run_program(const HybridProgram& program, const RunRequest& request) {
@@ -70,14 +78,19 @@ Outcome<AlgorithmResult> run_program(const HybridProgram& program, const RunRequ
     WorkerPool pool(usable_threads(request.threads));
     const auto device = measure_devices(**graph, pool.size());
     if (!device) return device.error();
-    Engine engine(**graph, pool, {.model = *model, .device = *device});
+    Engine engine(**graph, pool, {.model = *model, .accumulates = request.accumulates, .device = *device,
+                                  .value_directory = directory_of_values(request.graph),
+                                  .value_memory_bytes = request.value_memory_bytes});
     RunProgress progress(std::string(program.info.name), request.options.iterations.value_or(0));
     engine.set_progress(&progress);
     Outcome<AlgorithmResult> result =
         program.run({.engine = engine, .options = request.options, .wants_values = request.wants_values});
     if (!result) return result.error();
     const PagedFiles::Moved moved = (*graph)->moved();
-    result->iterations = iterations_json(engine.reports());
+    const ValueSpace& space = engine.value_space();
+    result->iterations = iterations_json(engine.reports(), !space.is_in_memory());
+    result->stats.value_bytes_read = space.read_bytes;
+    result->stats.value_bytes_written = space.written_bytes;
     result->stats.iterations = engine.reports().size();
     for (const IterationReport& report : engine.reports()) result->stats.vertices_run += report.active;
     result->stats.lists_given = engine.stats().lists;

@@ -189,13 +189,20 @@ void Planner::add_report(const Choice& choice) {
   report_.seconds += device_.seconds(choice.cost);
 }
 
-Outcome<void> Planner::add_active(std::span<const uint32_t> intervals, std::span<const Flow> flows,
-                                  const Frontier& frontier, const CanChange& can_change, SweepPlan& plan) {
+bool Planner::has_arcs(uint32_t source, uint32_t target, std::span<const Flow> flows) const {
+  return std::any_of(flows.begin(), flows.end(), [&](const Flow& flow) {
+    return about(push_block({.flow = flow, .source = source, .target = target})).arc_count > 0;
+  });
+}
+
+Outcome<void> Planner::add_active(std::span<const uint32_t> sources, std::span<const uint32_t> targets,
+                                  std::span<const Flow> flows, const Frontier& frontier, const CanChange& can_change,
+                                  SweepPlan& plan) {
   std::vector<Choice> choices;
-  for (const uint32_t source : intervals) {
+  for (const uint32_t source : sources) {
     if (frontier.count(source) == 0) continue;
     for (const Flow& flow : flows) {
-      for (uint32_t target = 0; target < graph_.geometry().partitions(); ++target) {
+      for (const uint32_t target : targets) {
         Choice choice{.flow = flow, .source = source, .target = target};
         if (about(push_block(choice)).arc_count == 0) continue;
         guess(choice, frontier);
@@ -213,12 +220,11 @@ Outcome<void> Planner::add_active(std::span<const uint32_t> intervals, std::span
   return {};
 }
 
-Outcome<void> Planner::add_all_into(uint32_t targets, const Flow& flow, bool ascends, SweepPlan& plan) {
+Outcome<void> Planner::add_all_into(uint32_t targets, std::span<const uint32_t> sources, const Flow& flow, bool ascends,
+                                    SweepPlan& plan) {
   std::vector<Choice> choices;
   std::vector<BlockId> blocks;
-  const uint32_t partitions = graph_.geometry().partitions();
-  for (uint32_t i = 0; i < partitions; ++i) {
-    const uint32_t source = ascends ? i : partitions - 1 - i;
+  for (const uint32_t source : sources) {
     Choice choice{.flow = flow, .source = source, .target = targets};
     if (about(pull_block(choice)).arc_count == 0) continue;
     choice.pushes = model_ == Model::kPush || (model_ == Model::kRandom && coin());

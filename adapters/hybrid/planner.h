@@ -52,11 +52,14 @@ class Planner {
   // Adds to the plan what the active vertices of these intervals need along the flows. `can_change`: whether a vertex can
   // still get another value; empty: all can.
   using CanChange = std::function<bool(uint64_t vertex)>;
-  Outcome<void> add_active(std::span<const uint32_t> intervals, std::span<const Flow> flows, const Frontier& frontier,
-                           const CanChange& can_change, SweepPlan& plan);
-  // Adds all arcs into the interval of targets, as a group of this number, with a step for each block. Descending, an
-  // iteration begins with what the one before has left in the cache.
-  Outcome<void> add_all_into(uint32_t targets, const Flow& flow, bool ascends, SweepPlan& plan);
+  Outcome<void> add_active(std::span<const uint32_t> sources, std::span<const uint32_t> targets, std::span<const Flow> flows,
+                           const Frontier& frontier, const CanChange& can_change, SweepPlan& plan);
+  // Whether there are arcs between two intervals.
+  bool has_arcs(uint32_t source, uint32_t target, std::span<const Flow> flows) const;
+  // Adds all arcs from the intervals, in their order, into the interval of targets, as a group of this number, with a step
+  // for each block. Descending, an iteration begins with what the one before has left in the cache.
+  Outcome<void> add_all_into(uint32_t targets, std::span<const uint32_t> sources, const Flow& flow, bool ascends,
+                             SweepPlan& plan);
 
   PlanReport take_report() { return std::exchange(report_, {}); }
   Model model() const { return model_; }

@@ -1,6 +1,9 @@
 // Shared by the programs in programs/: their place in the registry.
 #pragma once
 
+#include <algorithm>
+#include <numeric>
+
 #include "adapters/graph/algorithm.h"
 #include "adapters/hybrid/engine.h"
 
@@ -14,6 +17,28 @@ struct ProgramRun {
   const DualGraph& graph() const { return engine.graph(); }
   uint64_t vertex_count() const { return engine.graph().vertex_count(); }
 };
+
+// One array of values for a program, all alike.
+template <class T>
+Outcome<VertexValues<T>> make_values_of(const ProgramRun& run, T value) {
+  auto values = make_values<T>(run.engine.value_space());
+  if (!values) return values.error();
+  auto& [all] = *values;
+  const auto fill = [&](uint64_t, std::span<T> some) { std::fill(some.begin(), some.end(), value); };
+  if (auto filled = for_each_interval(fill, replacing(all)); !filled) return filled.error();
+  return std::move(all);
+}
+// A vertex's own number.
+inline Outcome<void> set_own_numbers(VertexValues<VertexId>& values) {
+  const auto number = [](uint64_t first, std::span<VertexId> some) {
+    std::iota(some.begin(), some.end(), static_cast<VertexId>(first));
+  };
+  return for_each_interval(number, replacing(values));
+}
+
+// Counts equal labels: how many there are, called `name`, and the most that are equal; the values as `column`.
+Outcome<AlgorithmResult> result_of_labels(const ProgramRun& run, VertexValues<VertexId>& labels, const char* column,
+                                          const char* name);
 
 using ProgramFunction = Outcome<AlgorithmResult> (*)(const ProgramRun& run);
 

@@ -1,5 +1,7 @@
 #include "adapters/hybrid/strips.h"
 
+#include <algorithm>
+
 namespace graphlane::hybrid {
 
 Strips::Strips(const DualGraph& graph, uint32_t own) : graph_(graph), own_(own) {
@@ -9,7 +11,7 @@ Strips::Strips(const DualGraph& graph, uint32_t own) : graph_(graph), own_(own) 
   }
 }
 
-void Strips::add_to(SweepPlan& plan) {
+void Strips::add_to(SweepPlan& plan, uint64_t neighbours_max) {
   std::vector<BlockIndexPtr> indexes;
   for (const BlockId& block : blocks_) {
     if (BlockIndexPtr index = graph_.index(block); index != nullptr) indexes.push_back(std::move(index));
@@ -19,9 +21,18 @@ void Strips::add_to(SweepPlan& plan) {
     for (const BlockIndexPtr& index : indexes) sum += index->index.offset(vertex);
     return sum;
   };
-  const uint64_t size = graph_.geometry().size(own_);
-  for (uint64_t first = 0; first < size;) {
-    const uint64_t limit = bytes_before(first) + BlockSweep::kChunkBytes;
+  uint64_t bytes = 0, arcs = 0;
+  for (const BlockIndexPtr& index : indexes) {
+    bytes += index->index.lists_bytes();
+    arcs += index->index.arc_count();
+  }
+  const double arcs_a_byte = static_cast<double>(arcs) / static_cast<double>(std::max<uint64_t>(bytes, 1));
+  // Few bytes may be many arcs.
+  const auto strip_bytes = static_cast<uint64_t>(static_cast<double>(BlockSweep::kChunkArcs) / std::max(arcs_a_byte, 4.0));
+  const uint64_t size = graph_.geometry().size(own_), begin = bytes_before(next_);
+  for (uint64_t& first = next_; first < size;) {
+    if (static_cast<double>(bytes_before(first) - begin) * arcs_a_byte > static_cast<double>(neighbours_max)) break;
+    const uint64_t limit = bytes_before(first) + strip_bytes;
     uint64_t low = first + 1, high = size + 1;
     while (high - low > 1) {
       const uint64_t middle = (low + high) / 2;
@@ -50,14 +61,13 @@ void Strips::add_to(SweepPlan& plan) {
   }
 }
 
-void Strips::take(const SweepChunk& chunk, const ChunkLists& lists, const Give& give) {
+void Strips::take(const SweepChunk& chunk, const ChunkLists& lists, const uint32_t* values, const Give& give) {
   Strip& strip = *strips_[chunk.strip];
   Part& part = strip.parts[chunk.tag];
   part.vertices.assign(lists.vertices.begin(), lists.vertices.end());
   part.starts.assign(lists.starts.begin(), lists.starts.end());
-  const auto first = static_cast<VertexId>(graph_.geometry().first(chunk.index->other));
-  part.neighbours.resize(lists.neighbours.size());
-  for (size_t i = 0; i < part.neighbours.size(); ++i) part.neighbours[i] = first + lists.neighbours[i];
+  part.values.resize(lists.neighbours.size());
+  for (size_t i = 0; i < part.values.size(); ++i) part.values[i] = values[lists.neighbours[i]];
   // Release and acquire: the worker that takes the last part sees the others'.
   if (strip.left.fetch_sub(1, std::memory_order_acq_rel) == 1) give_all(strip, give);
 }
@@ -68,21 +78,20 @@ void Strips::give_all(Strip& strip, const Give& give) const {
     for (size_t i = 0; i < part.vertices.size(); ++i) ends[part.vertices[i] - strip.first + 1] += part.starts[i + 1] - part.starts[i];
   }
   for (size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
-  std::vector<VertexId> all(ends.back());
+  std::vector<uint32_t> all(ends.back());
   std::vector<uint64_t> next = ends;
   for (const Part& part : strip.parts) {
     for (size_t i = 0; i < part.vertices.size(); ++i) {
       uint64_t& to = next[part.vertices[i] - strip.first];
-      std::copy(part.neighbours.begin() + part.starts[i], part.neighbours.begin() + part.starts[i + 1],
+      std::copy(part.values.begin() + part.starts[i], part.values.begin() + part.starts[i + 1],
                 all.begin() + static_cast<ptrdiff_t>(to));
       to += part.starts[i + 1] - part.starts[i];
     }
   }
   std::vector<Part>().swap(strip.parts);
-  const auto first = static_cast<VertexId>(graph_.geometry().first(own_) + strip.first);
   for (size_t i = 0; i + 1 < ends.size(); ++i) {
     if (ends[i] == ends[i + 1]) continue;
-    give(first + static_cast<VertexId>(i), std::span<const VertexId>(all).subspan(ends[i], ends[i + 1] - ends[i]));
+    give(static_cast<uint32_t>(strip.first + i), std::span<const uint32_t>(all).subspan(ends[i], ends[i + 1] - ends[i]));
   }
 }
 

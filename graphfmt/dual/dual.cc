@@ -124,18 +124,20 @@ Outcome<ListIndex> Dual::parse_index(DualSide side, uint32_t own, uint32_t other
   return index;
 }
 
-Outcome<void> Dual::read_degrees(std::span<uint32_t> degrees) const {
+Outcome<DualDegrees> Dual::read_degrees() const {
   const std::string path = directory_.path_of(kDualDegreesFile);
-  const auto content = read_pinned_file(directory_, header_, kDualDegreesFile);
+  auto content = read_pinned_file(directory_, header_, kDualDegreesFile);
   if (!content) return content.error();
-  std::span<const uint8_t> rest(content->as<uint8_t>(), content->size());
-  const auto column = ByteColumn::parse(rest, degrees.size(), ColumnStarts::kNone, path, 0);
+  DualDegrees degrees;
+  degrees.bytes_ = std::move(*content);
+  std::span<const uint8_t> rest(degrees.bytes_.as<uint8_t>(), degrees.bytes_.size());
+  auto column = ByteColumn::parse(rest, header_.vertex_count, ColumnStarts::kNone, path, 0);
   if (!column) return column.error();
   if (!rest.empty() || column->total() != header_.arc_count) {
     return make_error(EIO, "{}: byte 0: not the degrees of {} arcs", path, header_.arc_count);
   }
-  for (uint64_t v = 0; v < degrees.size(); ++v) degrees[v] = static_cast<uint32_t>((*column)[v]);
-  return {};
+  degrees.column_ = std::move(*column);
+  return degrees;
 }
 
 bool Dual::is_sound_piece(DualSide which, DualPart part, uint64_t piece, std::span<const uint8_t> bytes) const {

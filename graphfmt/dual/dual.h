@@ -69,6 +69,20 @@ struct DualBlock {
   uint64_t first_arc = 0;  // times the weight's size: the place of its weights
 };
 
+// How many out-arcs each vertex has. Takes a byte a vertex.
+class DualDegrees {
+ public:
+  // Gives those of the vertices from `first` on.
+  void copy(uint64_t first, std::span<uint32_t> to) const {
+    for (size_t i = 0; i < to.size(); ++i) to[i] = static_cast<uint32_t>(column_[first + i]);
+  }
+
+ private:
+  friend class Dual;
+  Buffer bytes_;
+  ByteColumn column_;
+};
+
 class Dual {
  public:
   static Outcome<std::unique_ptr<Dual>> open(const std::string& path);
@@ -92,8 +106,8 @@ class Dual {
   uint64_t index_bytes(DualSide side) const { return this->side(side).index_bytes; }
   uint64_t lists_bytes(DualSide side) const { return this->side(side).lists_bytes; }
 
-  // Reads the number of each vertex's out-arcs; one for each vertex. EIO: damaged.
-  Outcome<void> read_degrees(std::span<uint32_t> degrees) const;
+  // Reads the number of each vertex's out-arcs. EIO: damaged.
+  Outcome<DualDegrees> read_degrees() const;
   // The block's index from its bytes, which begin at a multiple of 8 and outlive it. EIO: damaged.
   Outcome<ListIndex> parse_index(DualSide side, uint32_t own, uint32_t other, std::span<const uint8_t> bytes) const;
 

@@ -81,9 +81,9 @@ struct PendingGroup {
 // The files of one side. A batch's `lengths` hold what prepare() leaves for take(): for each vertex how many blocks
 // its list is in; and of each of those the block, the neighbours and the bytes.
 //
-// With groups, at the first vertex of each group how many blocks it is in, and of each of those the block and the bytes,
-// stand before that, and lists have no bytes of their own. The groups at both ends of a batch may go on in other batches:
-// prepare() leaves their lists as they are, and take() puts them together.
+// With groups, lists have no bytes of their own. Before the first vertex of each group stands how many blocks the group is
+// in, and of each of those the block and the bytes. The groups at both ends of a batch may go on in other batches: prepare()
+// leaves their lists as they are, and take() puts them together.
 class DualWriter : public ListSink {
  public:
   DualWriter(const std::string& dir, DualSide side, CodecKind codec, size_t weight_bytes, const DualGeometry& geometry,
@@ -187,7 +187,7 @@ class DualWriter : public ListSink {
 
  private:
   bool has_groups() const { return codec_.group_vertices() > 1; }
-  // Of all intervals.
+  // Groups of all intervals have different numbers.
   uint64_t group_of(uint32_t vertex) const {
     const uint32_t own = geometry_.interval_of(vertex);
     return own * geometry_.width() + (vertex - geometry_.first(own)) / codec_.group_vertices();

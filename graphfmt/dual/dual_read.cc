@@ -341,8 +341,10 @@ Outcome<GraphHeader> check_dual(const std::string& path, unsigned threads) {
     if (!dual) return dual.error();
     const GraphHeader& header = (*dual)->header();
     const DualScanOptions scan{.label = "check " + path, .threads = threads};
+    const auto told = (*dual)->read_degrees();
+    if (!told) return told.error();
     std::vector<uint32_t> degrees(header.vertex_count);
-    if (auto read = (*dual)->read_degrees(degrees); !read) return read.error();
+    told->copy(0, degrees);
     DegreeCheck out(weight_bytes(header.weight), degrees);
     if (auto done = scan_dual(**dual, DualSide::kOut, scan, out); !done) return done.error();
     if (out.arc_count() != header.arc_count) {

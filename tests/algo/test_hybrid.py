@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import signal
 import subprocess
 
 import numpy as np
@@ -127,6 +128,64 @@ def test_a_graph_in_a_volume(graphlane, stored, volume, tmp_path):
 
 def test_an_interrupt_ends_it_and_leaves_nothing(stored, tmp_path):
     check_interrupt_leaves_nothing(stored, tmp_path)
+
+
+VALUE_PROGRAMS = {"bfs": (8, "--source", GRAPH.source), "sssp": (8, "--source", GRAPH.source), "wcc": (4,), "cdlp": (8,),
+                  "pagerank": (28, "--iterations", "4"), "pagerank-to-tolerance": (28, "--tolerance", "1e-4")}
+
+
+@pytest.fixture(scope="module", params=[[], ["--undirected"]], ids=["directed", "undirected"])
+def in_seven(request, graphlane, tmp_path_factory):
+    return GRAPH.store(graphlane, tmp_path_factory.mktemp("seven"), "reference", "dual", "-p", "7", *request.param)
+
+
+@pytest.mark.parametrize("name", VALUE_PROGRAMS)
+def test_values_beyond_their_memory_are_in_a_file_and_the_results_the_same(graphlane, in_seven, tmp_path, name):
+    bytes_a_vertex, *options = VALUE_PROGRAMS[name]
+    interval = bytes_a_vertex * -(-GRAPH.vertex_count // 7)
+    results = {}
+    for memory, models in [(None, MODELS[:1]), (2 * interval, ["hybrid", "random"]), (5 * interval, MODELS[:1])]:  # of seven intervals
+        for model in models:
+            out = tmp_path / f"{memory}-{model}.npy"
+            given = [] if memory is None else ["--value-memory", memory]
+            told = json.loads(graphlane("algo", name.split("-")[0], *options, "--model", model, *given, "--explain", "--json",
+                                        "--out", out, in_seven).stdout)
+            results[memory, model] = (np.load(out), told["summary"] if model == "hybrid" else None)
+            stats, moved = told["stats"], [one.get("value_bytes") for one in told["iterations"]]
+            assert (stats["value_bytes_written"] > 0) == (memory is not None)
+            assert memory is not None or not any(moved)
+            if memory is not None:
+                assert 0 < sum(moved) <= stats["value_bytes_read"] + stats["value_bytes_written"]
+    values, summary = results[None, "hybrid"]
+    for (memory, model), (got, told) in results.items():
+        exact = model == "hybrid" or not name.startswith("pagerank")  # a coin also chooses the order of a sum
+        assert (got == values).all() if exact else np.allclose(got["rank"] if got.dtype.names else got, values), (memory, model)
+        assert told is None or told == summary
+    assert sorted(os.listdir(in_seven.parent)) == sorted({in_seven.name, f"{GRAPH.name}.bin"})  # the file of values is gone
+
+
+@pytest.mark.parametrize("algorithm", ["bfs", "wcc", "sssp"])
+def test_updates_may_wait_for_the_next_iteration(graphlane, in_seven, tmp_path, algorithm):
+    interval = VALUE_PROGRAMS[algorithm][0] * -(-GRAPH.vertex_count // 7)
+    results, iterations = [], []
+    for words in (["--updates", "immediate"], ["--updates", "accumulated"], ["--updates", "accumulated", "--value-memory", 4 * interval]):
+        told = json.loads(graphlane("algo", algorithm, *VALUE_PROGRAMS["bfs"][1:], *words, "--json", "--out", tmp_path / "out.npy", in_seven).stdout)
+        results.append(np.load(tmp_path / "out.npy"))
+        iterations.append(told["stats"]["iterations"])
+    assert (results[0] == results[1]).all() and (results[0] == results[2]).all()
+    assert iterations[0] <= iterations[1] == iterations[2]
+
+
+def test_values_of_which_two_intervals_do_not_fit(graphlane, stored):
+    refused(graphlane, stored, "bfs", "--value-memory", "32767", naming="--value-memory: the values of a block's two intervals take 32768 bytes")
+
+
+@without_sanitizer
+def test_values_that_cannot_be_written_are_one_line(stored, tmp_path):
+    limit = lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)))  # noqa: E731
+    result = subprocess.run([BUILD / "bin/graphlane", "algo", "wcc", "--value-memory", "16K", stored], capture_output=True,
+                            text=True, preexec_fn=limit, check=False)
+    assert result.returncode == 1 and result.stderr == f"graphlane: {stored.parent}: cannot write vertices' values: File too large\n"
 
 
 @without_sanitizer

@@ -171,7 +171,7 @@ void run_list_group(Bytes input) {
     lists.push_back({vertices[i], list});
     bytes_max += codec.bytes_max(list.size());
   }
-  // Of damaged intervals that overlap what is copied, the numbers do not ascend: an encoder never gets such.
+  // Damaged intervals may overlap what is copied. Then numbers do not ascend, and no encoder gets such lists.
   if (!is_ascending || starts.back() > 4096) return;
   std::vector<uint8_t> bytes(bytes_max);
   bytes.resize(codec.encode_group(lists, bytes.data()));

@@ -17,8 +17,8 @@ struct Bfs {
   static constexpr Value value(uint64_t level, VertexId parent) { return level << 32 | parent; }
   static constexpr uint64_t level(Value value) { return value >> 32; }
 
-  // Levels are final: kRunsNew is false.
-  static bool can_change(Value value) { return value == kUnreached; }
+  // Levels are final, as kRunsNew is false; but blocks of the same iteration may find a lower parent.
+  static bool can_change(Value value, uint64_t iteration) { return level(value) > iteration; }
 
   bool update(VertexId source, Value from, Value& to, double) const {
     const Value reached = value(level(from) + 1, source);
@@ -26,24 +26,24 @@ struct Bfs {
   }
 };
 
-AlgorithmResult bfs_result(std::span<const uint64_t> values, bool wants_values) {
+Outcome<AlgorithmResult> bfs_result(VertexValues<uint64_t>& values, bool wants_values) {
   uint64_t reached = 0, depth = 0;
-  for (const uint64_t value : values) {
-    if (value == Bfs::kUnreached) continue;
-    ++reached;
-    depth = std::max(depth, Bfs::level(value));
-  }
+  std::vector<int32_t> levels(wants_values ? values.geometry().vertex_count() : 0, -1);
+  std::vector<int64_t> parents(levels.size(), -1);
+  const auto look = [&](uint64_t first, std::span<const uint64_t> some) {
+    for (size_t v = 0; v < some.size(); ++v) {
+      if (some[v] == Bfs::kUnreached) continue;
+      ++reached;
+      depth = std::max(depth, Bfs::level(some[v]));
+      if (!wants_values) continue;
+      levels[first + v] = static_cast<int32_t>(Bfs::level(some[v]));
+      parents[first + v] = static_cast<int64_t>(some[v] & 0xffffffff);
+    }
+  };
+  if (auto looked = for_each_interval(look, reading(values)); !looked) return looked.error();
   AlgorithmResult result{.unreached = "9223372036854775807"};
   result.summary = {{"reached", reached}, {"depth", depth}};
-  if (!wants_values) return result;
-  std::vector<int32_t> levels(values.size(), -1);
-  std::vector<int64_t> parents(values.size(), -1);
-  for (size_t v = 0; v < values.size(); ++v) {
-    if (values[v] == Bfs::kUnreached) continue;
-    levels[v] = static_cast<int32_t>(Bfs::level(values[v]));
-    parents[v] = static_cast<int64_t>(values[v] & 0xffffffff);
-  }
-  result.columns = {{"level", std::move(levels)}, {"parent", std::move(parents)}};
+  if (wants_values) result.columns = {{"level", std::move(levels)}, {"parent", std::move(parents)}};
   return result;
 }
 
@@ -52,14 +52,15 @@ AlgorithmResult bfs_result(std::span<const uint64_t> values, bool wants_values) 
 Outcome<AlgorithmResult> run_bfs(const ProgramRun& run) {
   const auto sources = sources_of(run.options, run.vertex_count(), run.graph().path());
   if (!sources) return sources.error();
-  VertexArray<uint64_t> values(run.vertex_count(), Bfs::kUnreached);
+  auto values = make_values_of<uint64_t>(run, Bfs::kUnreached);
+  if (!values) return values.error();
   if (!sources->empty()) {
     const VertexId source = sources->front();
-    values[source] = Bfs::value(0, source);
+    if (auto set = values->set(source, Bfs::value(0, source)); !set) return set.error();
     run.engine.frontier().activate(source);
   }
-  if (auto done = run.engine.propagate(Bfs{}, std::span(values)); !done) return done.error();
-  return bfs_result(values, run.wants_values);
+  if (auto done = run.engine.propagate(Bfs{}, *values); !done) return done.error();
+  return bfs_result(*values, run.wants_values);
 }
 
 }  // namespace graphlane::hybrid

@@ -27,28 +27,24 @@ VertexId most_frequent(std::vector<VertexId>& labels) {
 }  // namespace
 
 Outcome<AlgorithmResult> run_cdlp(const ProgramRun& run) {
-  VertexArray<VertexId> label(run.vertex_count());
-  std::iota(label.begin(), label.end(), VertexId{0});
-  VertexArray<VertexId> next = label;
+  auto values = make_values<VertexId, VertexId>(run.engine.value_space());
+  if (!values) return values.error();
+  auto& [label, next] = *values;
+  if (auto set = set_own_numbers(label); !set) return set.error();
+  if (auto set = set_own_numbers(next); !set) return set.error();  // vertices without neighbours keep theirs
   PerWorker<std::vector<VertexId>> seen(run.engine.pool());
   const uint64_t iterations = run.vertex_count() == 0 ? 0 : run.options.iterations.value_or(kLabelIterations);
   for (uint64_t i = 0; i < iterations; ++i) {
-    const auto done = run.engine.gather([&](unsigned worker, VertexId v, std::span<const VertexId> neighbours) {
+    const auto begin = [&](uint32_t interval) { return next.change(interval); };
+    const auto give = [&](unsigned worker, const HeldValues<VertexId>& own, uint32_t v, std::span<const VertexId> of_neighbours) {
       std::vector<VertexId>& labels = seen[worker];
-      labels.clear();
-      for (const VertexId u : neighbours) labels.push_back(label[u]);
-      next[v] = most_frequent(labels);
-    });
-    if (!done) return done.error();
-    label.swap(next);
+      labels.assign(of_neighbours.begin(), of_neighbours.end());
+      own[v] = most_frequent(labels);
+    };
+    if (auto done = run.engine.gather(label, begin, give); !done) return done.error();
+    std::swap(label, next);
   }
-  std::vector<uint32_t> size(label.size());
-  for (const VertexId one : label) ++size[one];
-  AlgorithmResult result;
-  result.summary = {{"communities", size.size() - static_cast<size_t>(std::count(size.begin(), size.end(), 0u))},
-                    {"largest", size.empty() ? 0 : *std::max_element(size.begin(), size.end())}};
-  if (run.wants_values) result.columns = {{"label", std::vector<VertexId>(label.begin(), label.end())}};
-  return result;
+  return result_of_labels(run, label, "label", "communities");
 }
 
 }  // namespace graphlane::hybrid

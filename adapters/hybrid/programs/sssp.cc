@@ -21,22 +21,28 @@ struct ShortestPaths {
 Outcome<AlgorithmResult> run_sssp(const ProgramRun& run) {
   const auto sources = sources_of(run.options, run.vertex_count(), run.graph().path());
   if (!sources) return sources.error();
-  VertexArray<double> distances(run.vertex_count(), ShortestPaths::kUnreached);
+  auto distances = make_values_of<double>(run, ShortestPaths::kUnreached);
+  if (!distances) return distances.error();
   if (!sources->empty()) {
-    distances[sources->front()] = 0;
+    if (auto set = distances->set(sources->front(), 0); !set) return set.error();
     run.engine.frontier().activate(sources->front());
   }
-  if (auto done = run.engine.propagate(ShortestPaths{}, std::span(distances)); !done) return done.error();
+  if (auto done = run.engine.propagate(ShortestPaths{}, *distances); !done) return done.error();
   uint64_t reached = 0;
   double farthest = 0;
-  for (const double distance : distances) {
-    if (distance == ShortestPaths::kUnreached) continue;
-    ++reached;
-    farthest = std::max(farthest, distance);
-  }
+  std::vector<double> all(run.wants_values ? run.vertex_count() : 0);
+  const auto look = [&](uint64_t first, std::span<const double> some) {
+    for (const double distance : some) {
+      if (distance == ShortestPaths::kUnreached) continue;
+      ++reached;
+      farthest = std::max(farthest, distance);
+    }
+    if (run.wants_values) std::copy(some.begin(), some.end(), all.begin() + static_cast<ptrdiff_t>(first));
+  };
+  if (auto looked = for_each_interval(look, reading(*distances)); !looked) return looked.error();
   AlgorithmResult result{.unreached = "infinity"};
   result.summary = {{"reached", reached}, {"farthest", farthest}};
-  if (run.wants_values) result.columns = {{"distance", std::vector<double>(distances.begin(), distances.end())}};
+  if (run.wants_values) result.columns = {{"distance", std::move(all)}};
   return result;
 }
 

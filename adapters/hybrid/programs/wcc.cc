@@ -13,22 +13,12 @@ struct Components {
 }  // namespace
 
 Outcome<AlgorithmResult> run_wcc(const ProgramRun& run) {
-  VertexArray<VertexId> labels(run.vertex_count());
-  std::iota(labels.begin(), labels.end(), VertexId{0});
+  auto labels = make_values_of<VertexId>(run, 0);
+  if (!labels) return labels.error();
+  if (auto set = set_own_numbers(*labels); !set) return set.error();
   run.engine.frontier().activate_all();
-  if (auto done = run.engine.propagate(Components{}, std::span(labels), /*both_ways=*/true); !done) return done.error();
-  std::vector<uint32_t> sizes(labels.size());
-  for (const VertexId label : labels) ++sizes[label];
-  uint64_t count = 0;
-  uint32_t largest = 0;
-  for (const uint32_t size : sizes) {
-    count += size > 0;
-    largest = std::max(largest, size);
-  }
-  AlgorithmResult result;
-  result.summary = {{"components", count}, {"largest", largest}};
-  if (run.wants_values) result.columns = {{"component", std::vector<VertexId>(labels.begin(), labels.end())}};
-  return result;
+  if (auto done = run.engine.propagate(Components{}, *labels, /*both_ways=*/true); !done) return done.error();
+  return result_of_labels(run, *labels, "component", "components");
 }
 
 }  // namespace graphlane::hybrid
