@@ -1,5 +1,5 @@
-// What tests write into files: other bytes at every place. std::mt19937_64 takes three times as long where
-// nothing is optimized.
+// Content of test files: different bytes at every position. std::mt19937_64 takes three times as
+// long in unoptimized builds.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace graphlane {
 
-// Of each 64 bits those of the mask, by SplitMix64.
+// The masked bits of each 64, by SplitMix64.
 inline void fill(char* bytes, size_t size, uint64_t seed, uint64_t mask = UINT64_MAX) {
   uint64_t state = seed << 32;
   for (size_t at = 0; at < size; at += sizeof state) {

@@ -1,5 +1,5 @@
-// A volume over three directories with one striped file, as `graphlane import` makes it: for
-// tests of what needs a whole volume.
+// A volume over three directories with one striped file, as `graphlane import` makes it, for tests
+// that need a whole volume.
 #pragma once
 
 #include <fcntl.h>

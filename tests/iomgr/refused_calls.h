@@ -1,5 +1,5 @@
-// Processes to whom the kernel's own filter of system calls refuses some, as filesystems do that are
-// not to be had in tests.
+// Processes with a seccomp filter that refuses some system calls, as filesystems do that tests
+// cannot have.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ inline bool filter_calls(std::span<sock_filter> program) {
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
 }
 
-// Runs `body`, whose expectations count, in a process that `refuse` has been called in.
+// Runs `body` with its expectations in a process after `refuse`.
 inline void run_refused(bool (*refuse)(), const std::function<void()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -39,7 +39,7 @@ inline void run_refused(bool (*refuse)(), const std::function<void()>& body) {
   EXPECT_EQ(status, 0);
 }
 
-// As on NFS, which neither exchanges names nor looks whether the new one is free.
+// NFS neither exchanges names nor checks that the new one is free.
 inline void without_rename_flags(const std::function<void()>& body) {
   run_refused([] {
     constexpr unsigned kFlagsLow = offsetof(seccomp_data, args) + 4 * sizeof(uint64_t);
@@ -55,7 +55,7 @@ inline void without_rename_flags(const std::function<void()>& body) {
   }, body);
 }
 
-// As where a server has no room for what was written.
+// A server may have no room for written data.
 inline void where_close_fails(const std::function<void()>& body) {
   run_refused([] {
     sock_filter program[] = {

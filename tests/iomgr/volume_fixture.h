@@ -94,7 +94,7 @@ class VolumeFixture : public ::testing::Test {
         *volume_, {.source = source, .destination = destination, .overwrite = overwrite});
   }
 
-  // What a program would read of a file of the volume: by way of export.
+  // A program's view of a file of the volume, by export.
   std::string content_of(const std::string& name) const {
     const std::string out = path("exported");
     const auto exported =

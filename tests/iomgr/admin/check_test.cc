@@ -34,7 +34,7 @@ class CheckTest : public VolumeFixture {
     return report ? *report : CheckReport{};
   }
 
-  // The one problem there is.
+  // The only problem in the list.
   std::string problem() {
     const CheckReport report = check();
     EXPECT_EQ(report.problems.size(), 1u) << ::testing::PrintToString(report.problems);
@@ -46,7 +46,7 @@ class CheckTest : public VolumeFixture {
     write(in_volume(name), std::string(bytes.begin(), bytes.end()));
   }
 
-  // The parts are bound as they were, and nothing of the file was ever synced.
+  // The parts are bound to the inode, and no byte of the file was ever synced.
   void promise_nothing(const Layout& layout) const {
     for (uint32_t d = 0; d < 3; ++d) {
       const PartRecord record{.ordinal = d, .geometry = layout.geometry, .generation = layout.generation,
@@ -155,12 +155,12 @@ TEST_F(CheckTest, DetectsACopyOfAStub) {
   EXPECT_TRUE(check().problems.empty());
   fs::copy_file(in_volume("file"), in_volume("zcopy"));
   EXPECT_EQ(problem().rfind(in_volume("zcopy") + ": a copy of a stub", 0), 0u);
-  fs::copy_file(in_volume("file"), in_volume("acopy"));  // which is found first
+  fs::copy_file(in_volume("file"), in_volume("acopy"));  // the walk finds this one first
   fs::remove(in_volume("zcopy"));
   EXPECT_EQ(problem().rfind(in_volume("acopy") + ": a copy of a stub", 0), 0u);
 }
 
-// It says what the file was when it was copied.
+// The copy describes the file as it was then.
 TEST_F(CheckTest, RepairsNothingByACopyOfAStub) {
   Layout layout = layout_of("file");
   layout.logical_size = 10000;
@@ -227,7 +227,7 @@ TEST_F(CheckTest, DeletesOrphansOnRequest) {
   };
   EXPECT_TRUE(run().repaired.empty()) << "none of them is an orphan";
   fs::remove(in_volume("file"));
-  // A stub that may name them keeps them.
+  // A stub that may name the parts keeps them.
   write(in_volume("damaged"), stub.substr(0, 4000));
   EXPECT_TRUE(run().repaired.empty());
   EXPECT_TRUE(fs::exists(part));
@@ -252,7 +252,7 @@ TEST_F(CheckTest, GoesOnBesideAFolderThatItCannotRead) {
   EXPECT_NE(report.orphans_kept.find("closed"), std::string::npos);
 }
 
-// Any user who may make a folder can make one like that.
+// Any user with a writable folder can make such a tree.
 TEST_F(CheckTest, WalksFoldersDeeperThanAPathMayBe) {
   constexpr int kDepth = 3000;
   const std::string name = "deep";
@@ -296,7 +296,8 @@ TEST_F(CheckTest, ClosesAnOpenFileWithTheSizeOfItsParts) {
   EXPECT_EQ(content_of("file"), content_);
 }
 
-// An interrupted write leaves some parts longer than others: what lies behind the gap was never part of the file.
+// An interrupted write leaves some parts longer than others. Bytes behind the gap were never part
+// of the file.
 TEST_F(CheckTest, AnOpenFileEndsWhereTheFirstPartEnds) {
   Layout layout = layout_of("file");
   layout.state = FileState::kOpen;
@@ -309,7 +310,7 @@ TEST_F(CheckTest, AnOpenFileEndsWhereTheFirstPartEnds) {
   EXPECT_EQ(content_of("file"), content_.substr(0, 4196));
 }
 
-// Its parts' records promise more than they hold: a device has lost something.
+// The records of the parts promise more than the parts hold: a device has lost data.
 TEST_F(CheckTest, LeavesADamagedFileAlone) {
   Layout layout = layout_of("file");
   layout.state = FileState::kOpen;
@@ -330,7 +331,7 @@ TEST_F(CheckTest, LeavesADamagedFileAlone) {
               std::string::npos);
   }
   EXPECT_FALSE(StripedFile::open(*volume_, stub_of("file").get(), current_layout(*volume_, layout), "file"));
-  // A smaller bound takes the promise back.
+  // A smaller bound lowers the promise.
   layout.logical_size = 4096;
   write_stub(layout);
   EXPECT_TRUE(check().problems.empty());
@@ -346,7 +347,7 @@ TEST_F(CheckTest, ShowsAnOrphanWithARecordedLayout) {
   EXPECT_EQ(layout_of(name).geometry, layout.geometry);
   EXPECT_EQ(content_of(name), content_);
   EXPECT_TRUE(check().problems.empty());
-  // It owns nothing.
+  // The copy owns nothing.
   ASSERT_TRUE(remove_files(*volume_, name, false));
   fs::rename(path("away"), in_volume("file"));
   EXPECT_EQ(content_of("file"), content_);

@@ -31,7 +31,7 @@ class RestripeTest : public VolumeFixture {
     return report ? std::move(*report) : RestripeReport{};
   }
 
-  // Of all files; those that come and go meanwhile do not matter.
+  // The parts of all files. Files that come and go meanwhile do not matter.
   size_t part_count() const {
     size_t count = 0;
     for (const Device& device : volume_->devices()) {
@@ -85,7 +85,7 @@ TEST_F(RestripeTest, TheStubStaysTheInodeThatItWas) {
   ASSERT_EQ(::utimensat(AT_FDCWD, in_volume("f").c_str(), times, 0), 0);
   const struct stat before = stat_of(in_volume("f"));
   const RestripeReport report = restripe(8192);
-  EXPECT_EQ(report.changed.size(), 1u);  // not once a name
+  EXPECT_EQ(report.changed.size(), 1u);  // once, not for each name
   const struct stat after = stat_of(in_volume("again"));
   EXPECT_EQ(after.st_ino, before.st_ino);
   EXPECT_EQ(after.st_mode, before.st_mode);
@@ -95,7 +95,7 @@ TEST_F(RestripeTest, TheStubStaysTheInodeThatItWas) {
   expect_no_problems();
 }
 
-// The copy is refused, and stays; the file is the file.
+// The copy is refused and left. The file keeps its parts.
 TEST_F(RestripeTest, ACopyOfAStubIsLeft) {
   create_volume();
   make("f", random_bytes(100'000));
@@ -205,7 +205,7 @@ TEST_F(RestripeTest, DamagedAndForeignStubsAreNamedAndLeft) {
   EXPECT_NE(report.left[1].text.find("foreign: stub of another"), std::string::npos);
 }
 
-// A stub that a user wrote himself, with the id of somebody else's file.
+// A user forged the stub, with the id of another user's file.
 TEST_F(RestripeTest, NoUserGetsPartsOfAnother) {
   if (::geteuid() != 0) GTEST_SKIP() << "not root";
   create_volume();
@@ -220,13 +220,13 @@ TEST_F(RestripeTest, NoUserGetsPartsOfAnother) {
   EXPECT_EQ(content_of("f"), random_bytes(100'000));
 }
 
-// What rm(1) or a mount removed while it was copied.
+// rm(1) or a mount removes the file while it is copied.
 TEST_F(RestripeTest, ARemovedFileLeavesNoParts) {
   create_volume();
   make("f", random_bytes(20'000'000));
   std::atomic<bool> has_ended = false;
   std::thread remover([&] {
-    while (part_count() < 2 * volume_->device_count() && !has_ended) ::usleep(100);  // its new ones are there
+    while (part_count() < 2 * volume_->device_count() && !has_ended) ::usleep(100);  // its new parts exist
     std::filesystem::remove(in_volume("f"));
   });
   restripe(8192);

@@ -1,4 +1,4 @@
-// A scrub tells every byte that is not as it was written, and where it is.
+// A scrub reports every damaged byte with its file offset.
 #include "iomgr/admin/scrub.h"
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ class ScrubTest : public VolumeFixture {
     return scrub_part(*volume_, file_, d, &progress);
   }
 
-  // The problems of all parts, which should be of this one.
+  // The problems of all parts, all of which must name this one.
   std::vector<std::string> problems_of(uint32_t d) const {
     for (uint32_t other = 0; other < 3; ++other) {
       if (other == d) continue;
@@ -124,7 +124,7 @@ TEST_F(ScrubTest, ReportsManyPlacesAsACount) {
   EXPECT_NE(problems.back().find("24 more places on "), std::string::npos);
 }
 
-// Each way to damage the checksums of part 1, and what is told.
+// Each way to damage the checksums of part 1, and the message.
 TEST_F(ScrubTest, DetectsDamagedChecksums) {
   make();
   const std::string good = read(sums(1)), foreign = read(sums(2));

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 class TransferTest : public VolumeFixture {
  protected:
-  // Imports what must be refused; the volume and the devices must not change.
+  // Makes an import that must be refused. The volume and the devices must not change.
   std::string error_of(const ImportOptions& options) {
     const auto before = all_paths();
     const auto imported = import_files(*volume_, options);
@@ -28,8 +28,8 @@ class TransferTest : public VolumeFixture {
   }
 };
 
-// Every size around the stripe boundaries, for several geometries: what comes
-// out is what went in, and every part has exactly the bytes it should.
+// Sizes around every stripe boundary, for several geometries: export returns the imported bytes,
+// and every part has exactly its share.
 TEST_F(TransferTest, ImportThenExportKeepsAllSizesAroundStripes) {
   create_volume(3, 4096);
   for (const uint64_t size : {1, 2, 4095, 4096, 4097, 8191, 8192, 12287, 12288, 12289, 40960, 99999}) {
@@ -52,7 +52,7 @@ TEST_F(TransferTest, ImportThenExportKeepsALargeFile) {
   EXPECT_EQ(content_of("file"), bytes);
 }
 
-// None at all, or too few for all devices, or for all chunks.
+// There are no threads at all, or too few for all devices or chunks.
 TEST_F(TransferTest, ImportsByAsFewThreadsAsThereAreToBeHad) {
   if (::geteuid() != 0) GTEST_SKIP() << "not applicable: only root can become another user";
   create_volume(3, 1 << 20);
@@ -153,11 +153,11 @@ TEST_F(TransferTest, NamesTheCopyAsCpDoes) {
   create_volume();
   write(path("dir/a"), "aaaa");
   write(path("file"), "ffff");
-  ASSERT_TRUE(import(path("dir"), "new"));         // not there: the name of the copy
+  ASSERT_TRUE(import(path("dir"), "new"));         // a missing target names the copy
   EXPECT_TRUE(fs::exists(in_volume("new/a")));
-  ASSERT_TRUE(import(path("dir"), "new"));         // there: into it
+  ASSERT_TRUE(import(path("dir"), "new"));         // an existing target contains it
   EXPECT_TRUE(fs::exists(in_volume("new/dir/a")));
-  ASSERT_TRUE(import(path("dir/."), "", true));    // what is in it
+  ASSERT_TRUE(import(path("dir/."), "", true));    // only the contents
   EXPECT_TRUE(fs::exists(in_volume("a")));
   ASSERT_TRUE(import(path("file"), "new/"));
   EXPECT_TRUE(fs::exists(in_volume("new/file")));
@@ -230,7 +230,7 @@ TEST_F(TransferTest, RotatesTheFirstDevice) {
   EXPECT_EQ(layout_of("tree/c").geometry.first_device, (a + 2) % 3);
 }
 
-// Parts stay open until they are synced, many at once: but not as many as there are files.
+// Parts stay open until they are synced. Their number has a limit below the number of files.
 TEST_F(TransferTest, ImportsMoreFilesThanMayBeOpen) {
   create_volume(3);
   constexpr int kFiles = 200;
@@ -388,7 +388,7 @@ TEST_F(TransferTest, RemovingOneNameLeavesThePartsToTheOthers) {
   EXPECT_FALSE(fs::exists(part));
 }
 
-// As cp(1) makes it in the volume's directory.
+// cp(1) makes such a copy in the volume's directory.
 TEST_F(TransferTest, ACopyOfAStubKeepsTheParts) {
   create_volume();
   const std::string bytes = random_bytes(50000);

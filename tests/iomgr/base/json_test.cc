@@ -47,7 +47,7 @@ TEST(JsonTest, RejectsInvalidJson) {
   }
 }
 
-// A file of 512 KiB could nest half a million arrays, and each level takes stack to free.
+// A file of 512 KiB could nest half a million arrays, and freeing each level takes stack.
 TEST(JsonTest, RefusesDeepNesting) {
   const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   EXPECT_TRUE(Json::parse(nested(Json::kDepthMax)));

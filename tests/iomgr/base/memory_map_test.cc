@@ -1,4 +1,4 @@
-// The process's memory, as the kernel says it: by its query and by its text the same.
+// The process's memory map: the kernel's query and its text file agree.
 #include "iomgr/base/memory_map.h"
 
 #include <fcntl.h>

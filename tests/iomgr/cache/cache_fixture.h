@@ -1,4 +1,4 @@
-// A cache with memory of its own, whose frames say which key they were filled for.
+// A cache with memory of its own. Each frame contains the key that it was filled for.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class Mapping {
   std::span<std::byte> bytes() const { return {static_cast<std::byte*>(begin_), bytes_}; }
   void wipe_on_fork() const { ASSERT_EQ(::madvise(begin_, bytes_, MADV_WIPEONFORK), 0); }
 
-  // Pages that take memory.
+  // Pages that occupy memory.
   size_t resident_pages() const {
     std::vector<unsigned char> pages((bytes_ + 4095) / 4096);
     EXPECT_EQ(::mincore(begin_, bytes_, pages.data()), 0);
@@ -45,7 +45,7 @@ class Mapping {
 
 inline FrameKey key_of(uint64_t file, uint64_t frame_index, uint64_t generation = 0) {
   FrameKey key{.file_id = {}, .generation = generation, .frame_index = frame_index};
-  // File-ids are random; the cache may count on that.
+  // File ids are random, and the cache relies on that.
   const uint64_t low = (file + 1) * 0x9e3779b97f4a7c15;
   const uint64_t high = (file + 1) * 0xc2b2ae3d27d4eb4f;
   std::memcpy(key.file_id.bytes.data(), &low, 8);
@@ -53,7 +53,7 @@ inline FrameKey key_of(uint64_t file, uint64_t frame_index, uint64_t generation 
   return key;
 }
 
-// A frame's content: the key, and which of its fills this is, at both ends.
+// A frame's content: the key and the number of its fill, at both ends.
 struct Stamp {
   FrameKey key;
   uint64_t fill = 0;
@@ -77,7 +77,7 @@ struct TestCache {
                            memory.bytes(), metadata.bytes()));
   }
 
-  // One read of the frame, as a caller does it; whether it was a hit.
+  // Reads a frame as a caller does. Returns whether it was a hit.
   bool access(const FrameKey& key, uint64_t fill = 0) {
     if (cache.find(key)) return true;
     Reservation reservation = cache.reserve(key);

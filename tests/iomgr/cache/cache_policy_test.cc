@@ -1,5 +1,5 @@
-// What each policy serves from memory, on the traces of cache_traces.h. The numbers in
-// experiments/RESULTS.md are of the same traces.
+// The hit rate of each policy on the traces of cache_traces.h. experiments/RESULTS.md has the rates
+// of the same traces.
 #include "iomgr/cache/cache_policy.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,8 @@ TEST(CachePolicyTest, HitRatesReachTheirPromises) {
       {"4 x the cache", sweeps(kFrames * 4),          {0.00, 0.00, 0.23, 0.23}},
       {"zipf 0.9", zipf(kFrames * 4, 0.9),            {0.64, 0.59, 0.64, 0.72}},
       {"zipf 0.6", zipf(kFrames * 4, 0.6),            {0.41, 0.38, 0.42, 0.50}},
-      // Half of the accesses are of a set that fits: at best 0.5, and of what is swept
+      // Half of the accesses go to a set that fits, which gives at most 0.5. The sweeps add a few
+      // hits.
       // again and again a little on top.
       {"hot set and what comes once",
        in_turn(uniform(kFrames / 2), sweeps(uint64_t{1} << 40), kFrames),
@@ -53,7 +54,7 @@ TEST(CachePolicyTest, HitRatesReachTheirPromises) {
   }
 }
 
-// A server gives a small cache to a job, and a file seldom is a multiple of the sets.
+// A server gives a small cache to a job, and a file's size is seldom a multiple of the sets.
 TEST(CachePolicyTest, ScanResistanceWorksWithFewSets) {
   for (const uint64_t frames : {16, 20, 64, 250, 1000}) {
     const double ratio = steady_ratio(CachePolicy::kScanResistant, frames, sweeps(frames * 2));
@@ -69,14 +70,14 @@ TEST(CachePolicyTest, ScanResistanceFollowsAMovingWorkingSet) {
   for (int round = 0; round < 3; ++round) {
     EXPECT_EQ(hit_ratio(test, std::ref(moved), kFrames * 3 / 4, 2), 1.0);
   }
-  // And back to sweeps.
+  // Back to sweeps.
   Trace sweep = sweeps(kFrames * 2);
   hit_ratio(test, std::ref(sweep), kFrames * 16);
   EXPECT_GE(hit_ratio(test, std::ref(sweep), kFrames * 4), 0.45);
 }
 
-// GridGraph's PageRank reads its rows once, for the degrees, and sweeps over its columns
-// then: what is left of the rows gives way in the first sweep, so the second has its hits.
+// GridGraph's PageRank reads its rows once, for the degrees, and then sweeps over its columns. Rows
+// are evicted in the first sweep, so the second one hits.
 TEST(CachePolicyTest, ScanResistanceEvictsFramesReadOnce) {
   for (const uint64_t percent : {125, 250, 600, 1200}) {
     TestCache test(kFrames, CachePolicy::kScanResistant);
@@ -89,8 +90,8 @@ TEST(CachePolicyTest, ScanResistanceEvictsFramesReadOnce) {
   }
 }
 
-// A disk takes as long to pass what is in memory as to read it, if that lies here and there: so it
-// becomes the beginning of the file, whatever was kept at first.
+// A disk takes as long to skip scattered cached bytes as to read them. So the cache must end with
+// the beginning of the file, whatever it kept at first.
 TEST(CachePolicyTest, ScanResistanceKeepsTheBeginningOfAFile) {
   TestCache test(kFrames, CachePolicy::kScanResistant);
   const uint64_t length = kFrames * 5 / 2;
@@ -102,8 +103,8 @@ TEST(CachePolicyTest, ScanResistanceKeepsTheBeginningOfAFile) {
   EXPECT_LE(hit_ratio(test, std::ref(sweep), length - kFrames * 7 / 8), 0.05);
 }
 
-// Who comes now earlier, now later, does not come back sooner: four readers of 24 MiB each in a cache of
-// 256 MiB. At best (ways - 1) / ways of the cache is hit.
+// Reordered reads of a sweep are not reuse: four readers of 24 MiB each, in a cache of 256 MiB. The
+// best hit rate is (ways - 1) / ways of the cache.
 TEST(CachePolicyTest, ScanResistanceRecognizesASweepOfManyThreads) {
   for (const uint64_t percent : {125, 200, 400}) {
     const double most = 100.0 * 15 / 16 / static_cast<double>(percent);
@@ -118,8 +119,8 @@ TEST(CachePolicyTest, ScanResistanceRecognizesASweepOfManyThreads) {
   }
 }
 
-// Not so of what was read more than once, whether it fits or not. (A set's time goes on with
-// misses; so where all fits, the frame that was filled last has not been seen to come back.)
+// Frames read more than once are kept, whether all of them fit or not. (A set's time advances with
+// misses, so where all fit, the last filled frame has not been seen again.)
 TEST(CachePolicyTest, ScanResistanceKeepsReusedFrames) {
   for (const uint64_t percent : {50, 90, 200}) {
     TestCache test(kFrames, CachePolicy::kScanResistant);
@@ -132,7 +133,7 @@ TEST(CachePolicyTest, ScanResistanceKeepsReusedFrames) {
   }
 }
 
-// Nor does one that reads many files in turn, as GraphChi its shards, lose by it.
+// A sweep over many files in turn, as GraphChi's over its shards, loses nothing either.
 TEST(CachePolicyTest, ScanResistanceRecognizesASweepOverManyFiles) {
   for (const uint64_t files : {2, 5, 12}) {
     TestCache test(kFrames, CachePolicy::kScanResistant);
@@ -149,7 +150,7 @@ TEST(CachePolicyTest, ScanResistanceRecognizesASweepOverManyFiles) {
   }
 }
 
-// What two jobs needed of probation, one does not.
+// Two jobs need more probation than one does.
 TEST(CachePolicyTest, ProbationShrinksAgain) {
   TestCache test(kFrames, CachePolicy::kScanResistant);
   hit_ratio(test, two_jobs(kFrames * 2, kFrames * 2 / 5), kFrames * 64);
@@ -167,7 +168,7 @@ TEST(CachePolicyTest, ScanResistanceHoldsAfterShrinking) {
   EXPECT_GE(hit_ratio(test, std::ref(sweep), kFrames * 3), 0.45);
 }
 
-// In the middle of a sweep, too, what goes is the end of what is kept: its beginning comes next.
+// In the middle of a sweep, the end of the kept range is evicted: its beginning is read next.
 TEST(CachePolicyTest, ScanResistanceEvictsFromTheEndOfAFile) {
   TestCache test(kFrames, CachePolicy::kScanResistant);
   const uint64_t length = kFrames * 2;
@@ -178,7 +179,7 @@ TEST(CachePolicyTest, ScanResistanceEvictsFromTheEndOfAFile) {
   EXPECT_EQ(hit_ratio(test, std::ref(sweep), kFrames * 5 / 8), 1.0);
 }
 
-// An engine reads a frame of 1 MiB in pieces of 64 KiB: that is one use of it.
+// An engine reads a frame of 1 MiB in pieces of 64 KiB: that counts as one use.
 TEST(CachePolicyTest, PiecesOfAFrameCountAsOneUse) {
   TestCache test(kFrames, CachePolicy::kScanResistant);
   uint64_t hits = 0;
@@ -200,7 +201,7 @@ TEST(CachePolicyTest, HeatDecays) {
   EXPECT_EQ(hit_ratio(test, std::ref(moved), kFrames, 2), 1.0);
 }
 
-// Strides are what plain remainders would put into a single set.
+// Plain remainders would put these strides into a single set.
 TEST(CachePolicyTest, StridesSpreadOverTheSets) {
   for (const uint64_t stride : {2, 16, 64, 256, 65536}) {
     TestCache test(kFrames, CachePolicy::kLru);

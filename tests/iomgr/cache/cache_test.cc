@@ -1,5 +1,5 @@
-// The cache by one thread: what it holds, forgets and gives back. Policies on traces are
-// in cache_policy_test.cc, many threads in cache_threads_test.cc.
+// The cache with one thread: hits, drops and reclaimed memory. cache_policy_test.cc tests policies
+// on traces, cache_threads_test.cc many threads.
 #include "iomgr/cache/cache.h"
 
 #include <fcntl.h>
@@ -80,7 +80,7 @@ TEST(CacheTest, TellsKeysApart) {
   EXPECT_TRUE(test.cache.find(key_of(1, 7, 3)));
 }
 
-// Of a tag's 16 bits there are not enough for all of these.
+// There are more keys than a tag's 16 bits tell apart.
 TEST(CacheTest, TellsKeysWithEqualTagsApart) {
   TestCache test(16, CachePolicy::kLru);
   test.access(key_of(0, 0));
@@ -142,7 +142,7 @@ TEST(CacheTest, WaitersGetTheBytesOrTheError) {
   Reservation failing = test.cache.reserve(key_of(1, 1));
   Reservation waiting = test.cache.reserve(key_of(1, 1));
   failing.fill.abandon(EIO);
-  // It is free for the next one while somebody still has to fetch the error.
+  // The frame is free for the next fill while a waiter still has to fetch the error.
   Reservation again = test.cache.reserve(key_of(1, 1));
   EXPECT_EQ(again.kind, Kind::kFill);
   EXPECT_NE(again.fill.frame(), waiting.wait.frame());
@@ -301,7 +301,7 @@ TEST_F(CacheMemfdTest, ReclaimsTheMemoryOfASharedFile) {
   EXPECT_EQ(memfd_blocks(), 16);
 }
 
-// So an owner that wants its memory back may not use that seal.
+// An owner that wants its memory back must not use that seal.
 TEST_F(CacheMemfdTest, ResizeFailsWhenASealKeepsTheMemory) {
 #ifndef F_SEAL_FUTURE_WRITE
   GTEST_SKIP() << "not applicable: no F_SEAL_FUTURE_WRITE";
@@ -349,7 +349,7 @@ TEST(CacheTest, AForkedChildStartsEmptyWithVoidPins) {
 
 // ---- models
 
-// LRU and FIFO of one set, as a list: the first is the next to go.
+// LRU and FIFO of one set as a list: the first is evicted next.
 class ListModel {
  public:
   ListModel(CachePolicy policy, size_t frame_count) : lru_(policy == CachePolicy::kLru),
@@ -403,11 +403,10 @@ INSTANTIATE_TEST_SUITE_P(OneSet, CacheListTest,
                                   std::to_string(std::get<1>(row.param));
                          });
 
-// Anything may happen in any order; what must hold of all policies and sizes:
-// - a frame that is found is the last one that was published for its key, whole;
-// - none is found after its file was dropped, or in another generation;
-// - what is pinned stays as it was; what is being filled is waited for, not filled twice;
-// - memory stays within the budget, but for what is pinned.
+// Random operations, and the invariants of all policies and sizes: a hit returns the last published
+// bytes of its key, whole. No key hits after its file was dropped, or in another generation. Pinned
+// frames do not change. A frame being filled is waited for, not filled twice. Memory stays within
+// the budget, except for pinned frames.
 class RandomOperations {
  public:
   RandomOperations(CachePolicy policy, uint64_t frame_count, uint64_t seed)
@@ -461,7 +460,7 @@ class RandomOperations {
       case Kind::kBypass: return;
       case Kind::kFill:
         EXPECT_EQ(filling, nullptr);
-        published_.erase(name);  // or it would have been found
+        published_.erase(name);  // otherwise it would have been a hit
         fills_.push_back({name, drops_[file], std::move(reservation.fill), {}});
         return;
       case Kind::kWait:
@@ -471,7 +470,7 @@ class RandomOperations {
     }
   }
 
-  // What is being filled for the name, and not dropped.
+  // Fills in flight for the name that were not dropped.
   Filling* filling_of(const Name& name) {
     for (Filling& filling : fills_) {
       if (filling.name == name && filling.drops == drops_[std::get<0>(name)]) return &filling;
@@ -527,7 +526,7 @@ class RandomOperations {
   void resize() {
     const uint64_t budget = random_() % (test_.cache.frame_count() + 1);
     if (budget < budget_) {
-      // Which fills it takes is its own affair; so none is under way.
+      // The cache may choose which fills to take, so none is in flight here.
       while (!fills_.empty()) end_fill();
     }
     budget_ = budget;
@@ -539,7 +538,7 @@ class RandomOperations {
     for (const Held& h : pins_) held.insert(h.pin.frame());
     for (const Filling& f : fills_) held.insert(f.fill.frame());
     const uint64_t resident = test_.cache.stats().resident_bytes / 4096;
-    EXPECT_LE(resident, budget_ + held.size());  // of none held: the budget
+    EXPECT_LE(resident, budget_ + held.size());  // without pins: the budget
     EXPECT_GE(resident, held.size());
   }
 
@@ -549,7 +548,7 @@ class RandomOperations {
   uint64_t fill_count_ = 0;
   uint64_t generation_[kFiles] = {};
   uint64_t drops_[kFiles] = {};
-  std::map<Name, Stamp> published_;  // what may be found
+  std::map<Name, Stamp> published_;  // keys that may hit
   std::vector<Held> pins_;
   std::vector<Filling> fills_;
 };

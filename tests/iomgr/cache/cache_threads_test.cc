@@ -1,5 +1,5 @@
-// The cache by many threads: contents, errors and counts, whoever comes first. Also what
-// the thread sanitizer looks at.
+// The cache with many threads: contents, errors and counts hold in any order. The thread sanitizer
+// runs this file too.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ struct Tally {
   }
 };
 
-// One read as a caller does it; every `fail_every`-th fill fails.
+// Reads as a caller does. Every `fail_every`-th fill fails.
 void read_frame(FrameCache& cache, const FrameKey& key, uint64_t fail_every, Tally& tally) {
   if (const Pin pin = cache.find(key)) {
     ++tally.hits;
@@ -68,7 +68,7 @@ void read_frame(FrameCache& cache, const FrameKey& key, uint64_t fail_every, Tal
   }
 }
 
-// Few frames and skewed keys, so that everybody meets.
+// Few frames and skewed keys, so that the threads collide.
 FrameKey random_key(std::mt19937_64& random) {
   return key_of(random() % 2, std::min(random() % 100, random() % 100));
 }
@@ -99,7 +99,7 @@ TEST_P(CacheThreadsTest, ReadWhileTheBudgetMovesAndFilesAreDropped) {
     std::mt19937_64 random(99);
     while (running > 0) {
       EXPECT_TRUE(test.cache.resize(random() % 49 * 4096));
-      // At most a frame each is held by the readers.
+      // The readers pin at most a frame each.
       test.cache.drop(key_of(random() % 2, 0).file_id);
       EXPECT_LE(test.cache.stats().resident_bytes, 48u * 4096);
     }
@@ -118,8 +118,8 @@ TEST_P(CacheThreadsTest, ReadWhileTheBudgetMovesAndFilesAreDropped) {
   EXPECT_EQ(test.cache.stats().resident_bytes, 0u);
 }
 
-// A file's bytes are a number that only grows; it is dropped each time. Nobody may see
-// one that was gone before he asked.
+// A file's content is a number that only grows; the file is dropped after each change. No reader
+// may see a number that was replaced before its request.
 TEST_P(CacheThreadsTest, NeverHitFramesDroppedBefore) {
   TestCache test(16, GetParam());
   const FrameKey key = key_of(1, 3);
@@ -136,7 +136,7 @@ TEST_P(CacheThreadsTest, NeverHitFramesDroppedBefore) {
   });
   on_threads(3, [&](int) {
     while (!stop) {
-      const uint64_t before = device;  // may not be dropped yet: one less is good too
+      const uint64_t before = device;  // may not be dropped yet: one less is right too
       const auto look = [&](const Pin& pin) {
         uint64_t seen = 0;
         std::memcpy(&seen, pin.bytes().data(), sizeof seen);
@@ -186,7 +186,7 @@ TEST(CacheThreadsTest, OneThreadFillsAndTheOthersWait) {
   }
 }
 
-// The lock by itself: a counter that only its holder moves.
+// The lock alone: only its holder changes a counter.
 TEST(FutexLockTest, TheLockIsExclusive) {
   FutexLock lock;
   uint64_t count = 0;
@@ -202,7 +202,7 @@ TEST(FutexLockTest, TheLockIsExclusive) {
   EXPECT_GE(count, 4u * 10000);
 }
 
-// As in a signal handler that has interrupted the holder.
+// A signal handler may have interrupted the holder.
 TEST(FutexLockTest, GivesUpOnAHolderThatCannotRun) {
   FutexLock lock;
   lock.lock();

@@ -1,5 +1,5 @@
-// Traces of frame indices, by which the policies of the cache are judged. Sizes are in
-// frames; each trace is endless.
+// Traces of frame indices that test the cache's policies. Sizes are in frames; each trace is
+// endless.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ inline Trace sweeps(uint64_t length) {
   return [=, i = uint64_t{0}]() mutable { return i++ % length; };
 }
 
-// The same by threads, each of which takes the next block and reads it in bursts of up to `burst` frames:
-// so none comes to a frame in the same order twice.
+// Sweeps by threads. Each thread takes the next block, and reads it in bursts of up to `burst` frames, so
+// the order of the frames differs in each sweep.
 inline Trace sweeps_of_threads(uint64_t length, size_t thread_count, uint64_t block, uint64_t burst) {
   struct Reader {
     uint64_t at = 0;
@@ -48,8 +48,8 @@ inline Trace uniform(uint64_t length, uint64_t first = 0) {
   return [=, random = std::mt19937_64(1)]() mutable { return first + random() % length; };
 }
 
-// The k-th most wanted of `length` frames is wanted in proportion to k^-skew; where they
-// lie in the file is random. Degrees of real graphs have about this distribution.
+// The k-th most popular of `length` frames is read in proportion to k^-skew, at random positions of
+// the file. Degrees of real graphs have about this distribution.
 inline Trace zipf(uint64_t length, double skew) {
   auto sums = std::make_shared<std::vector<double>>();
   for (uint64_t k = 1; k <= length; ++k) {
@@ -65,7 +65,7 @@ inline Trace zipf(uint64_t length, double skew) {
   };
 }
 
-// One access of each in turn; `b` lies behind `a` in the file.
+// One access of each in turn. `b` lies behind `a` in the file.
 inline Trace in_turn(Trace a, Trace b, uint64_t b_first) {
   return [=, i = uint64_t{0}]() mutable { return i++ % 2 == 0 ? a() : b_first + b(); };
 }
@@ -78,14 +78,14 @@ inline Trace two_jobs(uint64_t length, uint64_t distance) {
   };
 }
 
-// The part of `count` accesses that is served from memory.
+// The hit rate over `count` accesses.
 inline double hit_ratio(TestCache& test, const Trace& trace, uint64_t count, uint64_t file = 1) {
   uint64_t hits = 0;
   for (uint64_t i = 0; i < count; ++i) hits += test.access(key_of(file, trace()));
   return static_cast<double>(hits) / static_cast<double>(count);
 }
 
-// … once it has settled.
+// The hit rate once it is stable.
 inline double steady_ratio(CachePolicy policy, uint64_t frame_count, Trace trace) {
   TestCache test(frame_count, policy);
   hit_ratio(test, std::ref(trace), frame_count * 32);

@@ -1,4 +1,4 @@
-// MappedCache: what the kernel takes of a cache that reclaimable is noticed, whatever it takes.
+// MappedCache notices every page that the kernel reclaims from a reclaimable cache.
 #include "iomgr/cache/mapped_cache.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class MappedCacheTest : public ::testing::Test {
     ASSERT_TRUE(cache_->map(kFrameCount * kFrame,
                             {.frames = {.frame_bytes = kFrame}, .reclaimable = reclaimable}));
   }
-  // Fills the frame with the byte, but for the beginning of each page, which is zero.
+  // Fills the frame with the byte, except for the first bytes of each page, which are zero.
   void fill(const FrameKey& key, int byte, uint64_t valid_bytes = kFrame) {
     Reservation reservation = (*cache_)->reserve(key);
     ASSERT_EQ(reservation.kind, Reservation::Kind::kFill);
@@ -41,7 +41,7 @@ class MappedCacheTest : public ::testing::Test {
     cache_->leave(reservation.fill, valid_bytes);
     (void)reservation.fill.publish(valid_bytes);
   }
-  // As the kernel does, of one page.
+  // Reclaims one page, as the kernel does.
   static void take(const Pin& pin, uint64_t page) {
     auto* const begin = const_cast<std::byte*>(pin.bytes().data());
     ASSERT_EQ(::madvise(begin + page * kPage, kPage, MADV_DONTNEED), 0);
@@ -87,7 +87,7 @@ TEST_F(MappedCacheTest, AReclaimedPageOfZerosIsStillRight) {
 }
 
 TEST_F(MappedCacheTest, AnIncompleteLastPageIsChecked) {
-  fill(kKey, 9);  // what lies behind the end is of another file
+  fill(kKey, 9);  // bytes behind the end belong to another file
   (*cache_)->drop(kKey.file_id);
   fill(kKey, 7, 2 * kPage + 200);
   const Pin pin = (*cache_)->find(kKey);
@@ -105,7 +105,8 @@ TEST_F(MappedCacheTest, ANonReclaimableCacheChecksNoPages) {
   EXPECT_FALSE(lost(pin, 0, kFrame));
 }
 
-// The kernel itself. Where there is swap, it may write the claimed frame there, and bring it back.
+// The kernel reclaims the pages itself. With swap it may write the claimed frame there, and bring
+// it back.
 TEST_F(MappedCacheTest, TheKernelReclaimsFilledFramesButNotClaimedOnes) {
   for (uint64_t i = 0; i < 8; ++i) fill(key(i), 7);
   Reservation claimed = (*cache_)->reserve(key(8));
@@ -132,7 +133,7 @@ TEST_F(MappedCacheTest, TheKernelReclaimsFilledFramesButNotClaimedOnes) {
   if (taken == 0) GTEST_SKIP() << "this kernel takes nothing when it is asked to";
 }
 
-// ---- of one that packs
+// ---- packing
 
 class PackingTest : public ::testing::TestWithParam<bool> {
  protected:
@@ -146,7 +147,7 @@ class PackingTest : public ::testing::TestWithParam<bool> {
                                      .packed_frame_bytes = kWhole / 2}));
     ASSERT_TRUE(cache_.resize(kBudget));
   }
-  // Words of so many bits.
+  // Words with so many significant bits.
   static Bytes words(uint64_t seed, uint32_t bits, uint64_t length = kWhole) {
     std::mt19937 random(static_cast<uint32_t>(seed));
     Bytes bytes(length);
@@ -156,7 +157,7 @@ class PackingTest : public ::testing::TestWithParam<bool> {
     }
     return bytes;
   }
-  // From a device into the frame, or from memory. False: there is no room.
+  // Fills the frame from a device or from memory. Returns false if there is no room.
   bool fill(uint64_t index, const Bytes& bytes) {
     Reservation reservation = cache_->reserve(key(index), Admission::kByPolicy);
     if (reservation.kind != Reservation::Kind::kFill) return false;
@@ -257,7 +258,7 @@ TEST_P(PackingTest, CopyingAReclaimedFrameFails) {
   auto* const frame = const_cast<std::byte*>(pin.bytes().data());
   ASSERT_EQ(::madvise(frame + 10 * kPage, kPage, MADV_DONTNEED), 0);
   Bytes copied(kWhole);
-  // A page has become half of one.
+  // Two pages were packed into one.
   ASSERT_TRUE(cache_.copy(pin, 0, std::span(copied).first(19 * kPage)));
   EXPECT_TRUE(std::equal(copied.begin(), copied.begin() + 19 * kPage, bytes.begin()));
   EXPECT_TRUE(cache_.copy(pin, 23 * kPage, std::span(copied).first(kPage)));

@@ -27,7 +27,7 @@ TEST_F(SteadyBudgetTest, GrowsWhenTheRoomHasLasted) {
   EXPECT_EQ(budget_.bytes(), 200);
 }
 
-// A program that takes its memory late: what looked like room before is not the cache's.
+// A program may allocate late: memory that was free before does not belong to the cache.
 TEST_F(SteadyBudgetTest, GrowsToTheLeastRoomMeanwhile) {
   EXPECT_FALSE(budget_.adjust(200));
   budget_.count_read(200);
@@ -52,7 +52,7 @@ TEST_F(SteadyBudgetTest, PatienceStartsAgainAfterEachChange) {
   EXPECT_EQ(budget_.bytes(), 40);
 }
 
-// Where there was none at first, there is nothing to wait for.
+// An empty budget has nothing to wait for.
 TEST_F(SteadyBudgetTest, AnEmptyBudgetGrowsAtOnce) {
   EXPECT_TRUE(budget_.adjust(0));
   EXPECT_TRUE(budget_.adjust(50));

@@ -1,4 +1,4 @@
-// Word packing: any bytes come back, and words that lie near each other take less room.
+// Word packing restores any bytes, and packs words that lie near each other.
 #include "iomgr/cache/word_packing.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ struct Packed {
   uint64_t size = 0;
 };
 
-// In place or elsewhere. Behind what it has become are other bytes, which unpacking must not need.
+// Packs in place or elsewhere. Unpacking must not read the bytes behind the packed ones.
 Packed packed(const Bytes& original, bool in_place) {
   Packed result{.bytes = original, .groups = std::vector<PackedGroup>(original.size() / kPackedGroup)};
   if (!in_place) std::fill(result.bytes.begin(), result.bytes.end(), std::byte{0xa5});
@@ -29,7 +29,7 @@ Packed packed(const Bytes& original, bool in_place) {
                            result.groups.data());
   EXPECT_LE(result.size, original.size());
   EXPECT_EQ(result.size, packed_bytes(original));
-  result.bytes.resize(result.size);  // so that a sanitizer sees who reads more
+  result.bytes.resize(result.size);  // a sanitizer then reports reads beyond it
   return result;
 }
 
@@ -45,7 +45,7 @@ void expect_round_trip(const Bytes& original) {
   }
 }
 
-// Pairs whose words have so many random bits above an offset.
+// Pairs of words with so many random bits above an offset.
 Bytes pairs(uint32_t groups, uint32_t first_bits, uint32_t second_bits, uint32_t offset = 0) {
   std::mt19937 random(first_bits * 33 + second_bits);
   std::vector<uint32_t> words(groups * kPackedGroup / 4);
@@ -112,7 +112,7 @@ TEST(WordPackingTest, PackedRangeCoversEachPiece) {
     const uint64_t length = std::min<uint64_t>(500, original.size() - begin);
     const PackedRange range = packed_range(whole.groups.data(), begin, length);
     EXPECT_LE(range.end, whole.size);
-    Packed torn = whole;  // all else is of no use
+    Packed torn = whole;  // only these bytes are used
     for (uint64_t at = 0; at < torn.size; ++at) {
       if (at < range.begin || at >= range.end) torn.bytes[at] = ~torn.bytes[at];
     }
@@ -122,7 +122,7 @@ TEST(WordPackingTest, PackedRangeCoversEachPiece) {
   EXPECT_EQ(packed_range(whole.groups.data(), 100, 0).end, 0u);
 }
 
-// As where the kernel has taken pages of it: nothing is right, and nothing else is touched.
+// The kernel may have reclaimed pages of it: the result is wrong, but no other memory is touched.
 TEST(WordPackingTest, CorruptPackedBytesAreHarmless) {
   const Bytes original = pairs(4, 19, 11);
   Packed lost = packed(original, true);

@@ -1,4 +1,4 @@
-// Who may go to a device, and who is next.
+// DeviceGate: which callers may use a device, and in which order.
 #include "iomgr/io/device_gate.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(DeviceGateTest, ServesUpwardsThenFromTheLowest) {
   EXPECT_EQ(order, "3:50 3:60 3:70 4:0 3:10 ");
 }
 
-// Else it would stay behind, and the head would go back and forth between it and the others.
+// Otherwise it would stay behind, and the head would alternate between it and the others.
 TEST(DeviceGateTest, ASlightlyTrailingWaiterGoesFirst) {
   DeviceGate gate;
   gate.set_width(1);
@@ -81,7 +81,7 @@ TEST(DeviceGateTest, ASlightlyTrailingWaiterGoesFirst) {
   gate.leave();
 }
 
-// One that a stream would pass by for ever.
+// A stream could otherwise overtake it for ever.
 TEST(DeviceGateTest, AnOvertakenWaiterGoesFirst) {
   constexpr uint64_t kBlock = 24 << 20;
   DeviceGate gate;
@@ -103,7 +103,7 @@ TEST(DeviceGateTest, AnOvertakenWaiterGoesFirst) {
   EXPECT_EQ(overtaken, Elevator::kOvertakingMax + kBlock);
 }
 
-// As many as that before him are before him by right.
+// As many waiters as came before it are served before it.
 TEST(DeviceGateTest, WaitersAreServedByPlace) {
   constexpr uint64_t kBlock = 24 << 20;
   DeviceGate gate;
@@ -133,14 +133,14 @@ TEST(DeviceGateTest, GivingUpAdmitsTheNextWaiter) {
   ASSERT_TRUE(gate.enter(&a));
   ASSERT_FALSE(gate.enter(&b));
   ASSERT_FALSE(gate.enter(&c));
-  gate.give_up(&b);  // who waits
-  gate.give_up(&a);  // who is in
+  gate.give_up(&b);  // a waiter
+  gate.give_up(&a);  // an admitted caller
   EXPECT_FALSE(b.entered);
   EXPECT_TRUE(c.entered);
   gate.leave();
 }
 
-// Also what the thread sanitizer looks at.
+// The thread sanitizer runs this test too.
 TEST(DeviceGateTest, NeverExceedsItsWidthAndForgetsNoWaiter) {
   constexpr uint32_t kWidth = 2;
   DeviceGate gate;

@@ -1,5 +1,5 @@
-// FaultQueue: an IoQueue that does as it is told: it holds I/Os back, fails some,
-// and cuts transfers short. What it lets through, the kernel does.
+// FaultQueue: an IoQueue that holds I/Os back, fails some and cuts transfers short, on request. The
+// kernel does the rest.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace graphlane {
 // Shared by the queues of one test.
 class Faults {
  public:
-  // While held, no I/O is begun.
+  // While held, no I/O is submitted.
   void hold() {
     std::lock_guard lock(mu_);
     held_ = true;
@@ -28,7 +28,7 @@ class Faults {
     held_ = false;
     changed_.notify_all();
   }
-  // I/Os that touch this place of their file fail.
+  // I/Os that touch this offset of their file fail.
   void fail(uint64_t part_offset, int error) {
     std::lock_guard lock(mu_);
     bad_offset_ = part_offset;
@@ -39,7 +39,7 @@ class Faults {
     std::lock_guard lock(mu_);
     limit_ = bytes;
   }
-  // Blocks until so many I/Os have come to be begun.
+  // Blocks until so many I/Os wait to be submitted.
   void wait_for(size_t count) {
     std::unique_lock lock(mu_);
     changed_.wait(lock, [&] { return lengths_.size() >= count; });

@@ -1,4 +1,4 @@
-// Which I/O goes next, with which others, and what becomes of each of them.
+// LaneQueue: the order of I/Os, their merging, and their results.
 #include "iomgr/io/lane_queue.h"
 
 #include <fcntl.h>
@@ -62,8 +62,8 @@ TEST(LaneQueueTest, ServesUpwardsThenFromTheLowest) {
   EXPECT_EQ(order(queue, now), "5000 6000 7000 0 5");
 }
 
-// Else it would stay behind, and the head would go back and forth between it and the others. And
-// while it catches up, nobody makes the head go further back.
+// Otherwise it would stay behind, and the head would alternate between it and the others. While it
+// catches up, no other waiter moves the head back.
 TEST(LaneQueueTest, ASlightlyTrailingWaiterGoesFirst) {
   LaneQueue queue(0ms);
   auto batch = std::make_unique<LaneBatch>();
@@ -80,7 +80,7 @@ TEST(LaneQueueTest, ASlightlyTrailingWaiterGoesFirst) {
   EXPECT_EQ(order(queue, {}), "60 20");
 }
 
-// One that a stream would pass by for ever.
+// A stream could otherwise overtake it for ever.
 TEST(LaneQueueTest, AnOvertakenWaiterGoesFirst) {
   LaneQueue queue(0ms);
   auto batch = std::make_unique<LaneBatch>();
@@ -100,8 +100,7 @@ TEST(LaneQueueTest, AnOvertakenWaiterGoesFirst) {
   EXPECT_EQ(overtaken, Elevator::kOvertakingMax + kLaneIoMax);
 }
 
-// Where many wait, all of them wait long. To serve the oldest first would be to serve all in the
-// order in which they came.
+// With many waiters, all of them wait long. Serving the oldest first would be first in, first out.
 TEST(LaneQueueTest, WaitersAreServedByPlace) {
   const Clock::time_point begin = Clock::time_point{} + std::chrono::hours(1);
   LaneQueue queue(0ms);
@@ -191,7 +190,7 @@ TEST(LaneQueueTest, TakesEachOnceWhateverTheOrder) {
   }
 }
 
-// Else a disk would go there, back for the piece between, and on again.
+// Otherwise a disk would seek there, back for the piece between, and forward again.
 TEST(LaneQueueTest, WaitsForTheMissingPiece) {
   const Clock::time_point begin = Clock::time_point{} + 1h;
   LaneQueue queue(3ms);
@@ -221,14 +220,15 @@ TEST(LaneQueueTest, WaitsOnlyForSweeps) {
   };
   const LaneIo last = io_at(1000 * kPiece, 4 * kPiece);
   EXPECT_TRUE(waits(last, io_at(1005 * kPiece)));
-  EXPECT_FALSE(waits(last, io_at(1004 * kPiece)));             // it goes on
-  EXPECT_FALSE(waits(last, io_at(999 * kPiece)));              // behind
+  EXPECT_FALSE(waits(last, io_at(1004 * kPiece)));             // it is the next piece
+  EXPECT_FALSE(waits(last, io_at(999 * kPiece)));              // behind the head
   EXPECT_FALSE(waits(last, io_at(2000 * kPiece)));             // of another sweep
   EXPECT_FALSE(waits(last, io_at(1005 * kPiece, kPiece, 6)));  // of another file
-  EXPECT_FALSE(waits(io_at(1000 * kPiece), io_at(1002 * kPiece)));  // of none
+  EXPECT_FALSE(waits(io_at(1000 * kPiece), io_at(1002 * kPiece)));  // of no sweep
 }
 
-// After the 5th gap at the 7th, 11th, 19th; at last at every 64th. Until one is filled.
+// After the 5th gap it waits at the 7th, 11th and 19th, and finally at every 64th, until a gap is
+// filled.
 TEST(LaneQueueTest, WaitsSeldomForReadersWithGaps) {
   LaneQueue queue(3ms);
   auto batch = std::make_unique<LaneBatch>();
@@ -269,7 +269,7 @@ Result<IoQueue*> make_fault_queue(IoBackend, uint32_t depth, IoQueueStorage* sto
   return new (storage) FaultQueue(*faults, depth);
 }
 
-// One device with one I/O in flight, so that the others wait and are merged.
+// One device with one I/O in flight: the others wait and are merged.
 class LaneTest : public ::testing::Test {
  protected:
   static constexpr int kCount = 6;
@@ -291,7 +291,7 @@ class LaneTest : public ::testing::Test {
     lane_->push(io, &request);
   }
 
-  // Reads all pieces at once; the errors by piece.
+  // Reads all pieces at once. Returns the error of each piece.
   std::vector<int> read_all() {
     std::vector<LaneRequest> requests(kCount);
     faults_.hold();
@@ -333,7 +333,7 @@ TEST_F(LaneTest, AnErrorFailsOnlyTheRequestsOfItsBytes) {
   EXPECT_EQ(read_, content_);
 }
 
-// However long that takes: here for ever, if it did not come.
+// It waits without a limit: for ever, if the piece did not come.
 TEST_F(LaneTest, WaitsForTheMissingPiece) {
   lane_ = *Lane::start("device", IoBackend::kThreads, /*depth=*/1, 24h, &make_fault_queue);
   LaneRequest first, rest;
@@ -356,7 +356,7 @@ TEST_F(LaneTest, CountsWhatWasMerged) {
   EXPECT_EQ(counters.bytes_read.load(), kCount * kPiece);
 }
 
-// Reads of pipes, which end when somebody writes.
+// Reads of pipes, which complete when the test writes.
 class LaneDepthTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kDepth = 8;
@@ -391,13 +391,13 @@ class LaneDepthTest : public ::testing::Test {
   Read reads_[kDepth];
 };
 
-// Each time all of the lane's threads wait for what has come before.
+// Each time all threads of the lane wait for the earlier I/Os.
 TEST_F(LaneDepthTest, TheDepthIsKeptHoweverIosArrive) {
   for (Read& read : reads_) {
     begin(read);
     std::this_thread::sleep_for(10ms);  // long enough for a thread to take it, and wait
   }
-  for (uint32_t i = kDepth; i-- > 0;) {  // what came last does not wait for what came first
+  for (uint32_t i = kDepth; i-- > 0;) {  // later I/Os do not wait for earlier ones
     let_end(reads_[i]);
     EXPECT_EQ(reads_[i].request.wait(), 0);
     EXPECT_EQ(reads_[i].byte, 'x');

@@ -71,7 +71,7 @@ TEST_P(LanesTest, StartNoThreadBeforeTheFirstRequest) {
   EXPECT_EQ((*lazy)->backend(), lanes_->backend());
 }
 
-// Sums the bytes of its range where they lie.
+// Sums the bytes of its range in place.
 struct SumTask final : PageTask {
   void run(const PageBytes& bytes) noexcept override {
     bytes.for_each<unsigned char>([&](unsigned char byte) { sum += byte; });
@@ -129,7 +129,7 @@ TEST_P(LanesTest, ReadsAtAndPastTheEnd) {
   EXPECT_EQ(lanes_->read(*file_, {.offset = 5, .length_bytes = 0}, buffer, false), 0);
 }
 
-// Also what the thread sanitizer looks at.
+// The thread sanitizer runs this test too.
 TEST_P(LanesTest, ServesManyReadersAtOnce) {
   std::vector<std::thread> threads;
   std::vector<int> wrong(6, 0);
@@ -161,14 +161,14 @@ TEST_P(LanesTest, FailsAReadWhosePartHasBeenCutWhileOpen) {
   std::vector<char> buffer(kLanesFileSize);
   EXPECT_EQ(lanes_->read(*file_, {.offset = 0, .length_bytes = kLanesFileSize}, buffer.data(), false),
             -EIO);
-  // What the other devices hold is served.
+  // Bytes on the other devices are served.
   uint64_t offset = 0;
   while (file_->map().locate(offset).device_index == 1) offset += 65536;
   EXPECT_EQ(lanes_->read(*file_, {.offset = offset, .length_bytes = 65536}, buffer.data(), false),
             65536);
 }
 
-// One that was begun; its memory is its own.
+// A submitted read, with its own memory.
 struct Begun final : Completion {
   void on_done(int outcome) override { told.set_value(outcome); }
 
@@ -217,7 +217,7 @@ TEST_P(LanesStartTest, ReportsTheErrorOfOneDevice) {
   EXPECT_EQ(begun.told.get_future().get(), EIO);
 }
 
-// Lanes have no room for all of them: one that is not begun has moved nothing.
+// The lanes have no room for all of them. A rejected request moves no byte.
 TEST_P(LanesStartTest, ManyRequestsAtOnceAreSubmittedOrRejected) {
   std::vector<std::thread> threads;
   std::atomic<int> done{0};

@@ -1,4 +1,4 @@
-// AioReadQueue over real parts: reads that are begun, and ended by whoever drives.
+// AioReadQueue over real parts: any thread that polls completes reads.
 #include "iomgr/read/aio_read_queue.h"
 
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ TEST_F(AioReadQueueTest, ManyThreadsSubmitAndPoll) {
     threads.emplace_back([&, t] {
       for (uint64_t i = 0; i < 100; ++i) {
         Read read({(t * 100 + i) * 37 % 15 * kMiB, kMiB});
-        if (!start(read)) continue;  // others have all of it
+        if (!start(read)) continue;  // other threads use all of it
         begun.fetch_add(1);
         drive(read);
         EXPECT_EQ(read.error, 0);
@@ -124,7 +124,7 @@ TEST_F(AioReadQueueTest, ATruncatedPartIsAnError) {
 TEST_F(AioReadQueueTest, AFailedSubmissionIsAnError) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 8 * kMiB);
   Read read({0, 4 * kMiB});
-  read.piece.buffer = reinterpret_cast<void*>(4096);  // nobody's memory
+  read.piece.buffer = reinterpret_cast<void*>(4096);  // unmapped memory
   ASSERT_TRUE(start(read));
   drive(read);
   EXPECT_EQ(read.error, EIO);

@@ -1,4 +1,4 @@
-// CacheKeeper: memory comes back from a cache that nobody uses, or that others need.
+// CacheKeeper frees the memory of a cache that is idle, or that other programs need.
 #include "iomgr/read/cache_keeper.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST_F(CacheKeeperTest, AnIdleCacheFreesItsMemoryAndStaysUsable) {
   EXPECT_EQ(cache_->stats().budget_bytes, 32 * kMiB);
 }
 
-// A socket's urgent byte wakes up like the kernel's word.
+// A socket's urgent byte wakes it as the kernel's notification does.
 TEST_F(CacheKeeperTest, MemoryPressureAdjustsTheBudgetAtOnce) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);

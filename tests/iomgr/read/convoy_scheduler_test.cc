@@ -1,4 +1,4 @@
-// ConvoyScheduler: who is in front.
+// ConvoyScheduler: which reader leads.
 #include "iomgr/read/convoy_scheduler.h"
 
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ TEST_F(ConvoySchedulerTest, AnIdleReaderNoLongerLeads) {
   EXPECT_EQ(behind->front_count(0), 1u);
 }
 
-// As asynchronous reads are.
+// Asynchronous reads look so.
 TEST_F(ConvoySchedulerTest, PiecesOfOneReaderDoNotWaitForEachOther) {
   const auto first = ask(1, 0), second = ask(1, kMiB);
   EXPECT_TRUE(second->is_in_front(kReach));

@@ -18,7 +18,7 @@ namespace {
 
 class ExtentCacheTest : public ExtentFixture {};
 
-// Once with read-ahead in the reads, once with what is begun and not waited for.
+// Once with prefetch inside the reads, once with prefetch in the background.
 class ExtentCacheThreadsTest : public ExtentCacheTest,
                                public ::testing::WithParamInterface<bool> {};
 
@@ -51,7 +51,7 @@ TEST_F(ExtentCacheTest, ASequenceOfSmallReadsReachesTheDevicesInLargeOnes) {
   make_file({.stripe_depth_bytes = 4 * kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);
   start(64 * kMiB);
   std::string got;
-  read({0, 65536});  // alone it is no stream: declined
+  read({0, 65536});  // a single read is no stream: declined
   for (uint64_t at = 65536; at < content_.size(); at += 65536) got += read({at, 65536});
   EXPECT_TRUE(got == expected({65536, content_.size()}));
   EXPECT_LE(io_count_, 2u * 4u + 2u) << "two devices, four rows of 8 MiB";
@@ -69,13 +69,13 @@ TEST_F(ExtentCacheTest, SmallReadsHereAndThereAreDeclined) {
   EXPECT_TRUE(read({20 * kMiB + 8192, 4096}) == around.substr(8192, 4096)) << "what is there is served";
 }
 
-// "A sweep over a file twice the cache: at least 0.45 of bytes served from memory."
-// Threads take the blocks in turn, as an engine's do. Where a busy machine holds one of them up, the
-// others wait before they are far in front of it: how long it is held up shall not count.
+// "A sweep over a file twice the cache: at least 0.45 of bytes served from memory." Threads take
+// the blocks in turn, as an engine's do. On a busy machine one may be held up: the others wait
+// before they are far ahead, so the delay does not count.
 struct Sweepers {
   int thread_count;
   bool begun_ahead;
-  uint64_t budget_bytes;  // half of the file, what is begun ahead, and what threads copy at a time
+  uint64_t budget_bytes;  // half of the file, the prefetched bytes, and the threads' copies in flight
 };
 
 class CyclicSweepTest : public ExtentCacheTest, public ::testing::WithParamInterface<Sweepers> {
@@ -101,7 +101,7 @@ class CyclicSweepTest : public ExtentCacheTest, public ::testing::WithParamInter
     }
   }
 
-  // What share of the file came from the devices.
+  // The share of the file that came from the devices.
   double sweep() {
     const uint64_t before = moved_bytes_ + started_bytes_;
     Blocks blocks(content_.size() / kBlock);
@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, CyclicSweepTest,
                                            Sweepers{2, true, 112 * kMiB},
                                            Sweepers{6, true, 128 * kMiB}));
 
-// One sweep in large reads, by one thread, and what is begun while it computes.
+// One sweep in large reads, by one thread, with prefetch while it computes.
 class BegunAheadTest : public ExtentCacheTest {
  protected:
   static constexpr uint64_t kBlock = 8 * kMiB;
@@ -142,7 +142,7 @@ class BegunAheadTest : public ExtentCacheTest {
     start(384 * kMiB);
     starts_ = true;
   }
-  // Which is ahead by two of the blocks.
+  // The prefetch is two blocks ahead.
   void make_larger_than_cache() {
     make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 288 * kMiB);
     cache_->set_budget(216 * kMiB);
@@ -164,7 +164,7 @@ TEST_F(BegunAheadTest, OnlyTheFirstReadsOfASweepWaitInFull) {
   EXPECT_EQ(cache_->stats().ahead.unused, 0u);
 }
 
-// He waited until somebody else read, half a minute at most.
+// The waiter once slept until another read, half a minute at most.
 TEST_F(BegunAheadTest, AWaiterPollsReadsSubmittedLater) {
   std::promise<void> reserved, go_on;
   std::atomic<bool> first{true};
@@ -187,7 +187,7 @@ TEST_F(BegunAheadTest, AWaiterPollsReadsSubmittedLater) {
   EXPECT_EQ(content_.compare(2 * kBlock, kBlock, buffer[0].bytes, kBlock), 0);
 }
 
-// The pieces of two readers, each waiting for one before he asks for the next.
+// The pieces of two readers: each waits for one before it submits the next.
 TEST_F(BegunAheadTest, ReadsInTurnWaitForTheirFirstPieceOnly) {
   make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 96 * kMiB);
   const uint64_t half = content_.size() / 2;
@@ -274,7 +274,7 @@ TEST_F(BegunAheadTest, SkippedRangesAreNotPrefetched) {
     sweep(0, 3 * kBlock);
     sweep(8 * kBlock, 12 * kBlock);
   };
-  for (int i = 0; i < 5; ++i) skipping_sweep();  // by then the first one's guesses are given up
+  for (int i = 0; i < 5; ++i) skipping_sweep();  // by then the first sweep's predictions have expired
   const uint64_t wasted = cache_->stats().ahead.unused;
   const uint64_t moved = moved_bytes_;
   for (int i = 0; i < 8; ++i) skipping_sweep();
@@ -291,9 +291,10 @@ TEST_F(BegunAheadTest, AStrideIsPrefetched) {
   EXPECT_EQ(started_bytes_, 16 * kMiB);
 }
 
-// Two blocks in a row, then elsewhere: what looks like a stream never is one.
+// Two blocks in a row, then elsewhere: these reads look like streams but never are.
 TEST_F(BegunAheadTest, WrongGuessesPausePrefetch) {
-  // Which frames make room goes by the file's id: by some they are read ahead a tenth more often.
+  // The file's id decides which frames are evicted: with some ids prefetch starts a tenth more
+  // often.
   constexpr Uuid kId{.bytes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
   make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 320 * kMiB, kId);
   std::mt19937_64 random(17);
@@ -476,7 +477,7 @@ TEST_F(ExtentCacheTest, AnotherGenerationIsReadAnew) {
   EXPECT_EQ(moved_bytes_, before + 4 * kMiB);
 }
 
-// ---- packed: what is kept takes the bits that it needs
+// ---- packing: cached frames take only the bits that they need
 
 class PackedExtentTest : public ExtentCacheTest {
  protected:
@@ -486,7 +487,7 @@ class PackedExtentTest : public ExtentCacheTest {
     content_mask_ = mask;
     make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 96 * kMiB, id);
   }
-  // What share of the file came from the devices.
+  // The share of the file that came from the devices.
   double sweep() {
     const uint64_t before = moved_bytes_;
     for (uint64_t at = 0; at < content_.size(); at += kBlock) {
@@ -529,7 +530,7 @@ TEST_F(PackedExtentTest, AnUnpackableFileAfterAPackedOneKeepsTheBudget) {
   start(64 * kMiB);
   sweep();
   make(UINT64_MAX);
-  // A third does not fit; and of a set's frames fewer have memory, of which one is on probation.
+  // A third does not fit. In each set fewer frames have memory, and one of them is on probation.
   EXPECT_LE(steady_sweep(), 0.65);
   EXPECT_LE(cache_->stats().frames.resident_bytes, 64 * kMiB + 4 * kMiB);
 }
@@ -610,7 +611,7 @@ TEST_F(ExtentCacheTest, AGivenBudgetShrinksWhenMemoryIsShort) {
   cache_->adjust_budget();
   EXPECT_EQ(cache_->stats().budget_bytes, 22 * kMiB);
   EXPECT_LE(cache_->stats().frames.resident_bytes, 22 * kMiB);
-  memory.set_available(32 * kMiB);  // with what was given back
+  memory.set_available(32 * kMiB);  // with the freed memory
   cache_->set_budget(32 * kMiB);
   EXPECT_LE(cache_->stats().budget_bytes, 22 * kMiB) << "which is not there";
   EXPECT_EQ(budget_after_sweep(64 * kMiB), 32 * kMiB);
@@ -640,7 +641,7 @@ TEST_F(ExtentCacheTest, BesideThePageCacheTheBudgetIsANonReclaimableOne) {
   EXPECT_EQ(cache_->stats().budget_bytes, 256 * kMiB) << "at once, as at first";
 }
 
-// A program's large read, as a mount gets it: in requests of half a frame.
+// A program's large read as a mount receives it: in requests of half a frame.
 class PartsTest : public ExtentCacheTest, public ::testing::WithParamInterface<uint64_t> {
  protected:
   void SetUp() override {
@@ -668,7 +669,7 @@ TEST_P(PartsTest, TwiceTheCacheInPartsHitsNearlyHalf) {
   EXPECT_LE(moved, 4 * content_.size() * 55 / 100);
 }
 
-// Rows once, then columns again and again: those get the frames.
+// Rows are read once, columns repeatedly: columns get the frames.
 TEST_P(PartsTest, ReusedFramesReplaceUnusedOnes) {
   start(16 * kMiB);
   sweep();
@@ -714,7 +715,7 @@ TEST_F(ExtentCacheTest, AFailedPartIsNotCached) {
   EXPECT_EQ(content_.compare(0, kMiB / 2, buffer[0].bytes, kMiB / 2), 0);
 }
 
-// Frames would be needed for all of it.
+// The whole read would need frames.
 TEST_F(ExtentCacheTest, LargeUnalignedReadsAreDeclined) {
   make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 32 * kMiB);
   start(64 * kMiB);

@@ -1,4 +1,4 @@
-// An ExtentCache over a file laid out by hand: what reaches its devices is counted.
+// An ExtentCache over a file laid out by hand. It counts reads of the devices.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class ExtentFixture : public StripedFixture, public IoEngine {
             .parts = *parts_};
   }
 
-  // As a device would, one lane I/O after the other.
+  // Acts as a device, one lane I/O after another.
   int run(const PartRequest& request) override {
     if (error_ != 0) return error_;
     RequestCutter cutter(request);
@@ -59,7 +59,7 @@ class ExtentFixture : public StripedFixture, public IoEngine {
     return starts_ && ahead_.works() ? idle_ & all_devices(map_.geometry().device_count) : 0;
   }
   bool submit(const PartRequest& request, Completion* end) override {
-    // Before it is begun: after that, the pieces may be somebody else's.
+    // Before the submission: after it, the pieces may belong to another reader.
     uint64_t bytes = 0;
     DeviceSet on = 0;
     for (const Piece& piece : request.pieces) {
@@ -76,7 +76,7 @@ class ExtentFixture : public StripedFixture, public IoEngine {
   }
   bool poll() override { return ahead_.poll(); }
 
-  // What was begun ends before what it is for.
+  // Prefetches end before the objects that they use.
   void TearDown() override {
     while (ahead_.poll()) {
     }
@@ -84,7 +84,7 @@ class ExtentFixture : public StripedFixture, public IoEngine {
     StripedFixture::TearDown();
   }
 
-  // Reads as a program would; nothing is declined.
+  // Reads as a program does. Nothing may be declined.
   std::string read(ByteRange range) {
     std::string bytes(range.length_bytes, '\x5a');
     const std::optional<size_t> got = cache_->read(file(), range, bytes.data(), *this);
@@ -101,7 +101,7 @@ class ExtentFixture : public StripedFixture, public IoEngine {
   AioReadQueue ahead_;
   bool starts_ = false;
   std::atomic<DeviceSet> idle_{~DeviceSet{0}};
-  bool idle_when_done_ = false;  // a device is, for a moment, whenever it has moved its bytes
+  bool idle_when_done_ = false;  // a device is idle for a moment whenever it has moved its bytes
   std::atomic<uint64_t> started_count_{0};
   std::atomic<DeviceSet> started_on_{0};
   std::function<void()> before_start_;

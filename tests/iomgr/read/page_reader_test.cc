@@ -1,4 +1,4 @@
-// Tasks on pages: every one runs once, on the right bytes, and the devices are asked little.
+// Each task on pages runs once, on the right bytes, with few device reads.
 #include "iomgr/read/page_reader.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ constexpr uint64_t kReaderPage = PageReader::kPageBytes;
 constexpr StripeGeometry kThree{
     .stripe_depth_bytes = 64 << 10, .device_count = 3, .first_device = 1};
 
-// What it was given, and what is done then.
+// The task's arguments, and its action.
 struct Task final : PageTask {
   void run(const PageBytes& bytes) noexcept override {
     got.resize(bytes.size_bytes());
@@ -104,7 +104,7 @@ class PageReaderTest : public StripedFixture, public IoEngine {
   std::atomic<uint64_t> moved_bytes_{0};
 };
 
-// Once with reads that block, once with reads that somebody must drive to their end.
+// Once with blocking reads, once with reads that a thread must poll to completion.
 class PageReaderWaysTest : public PageReaderTest, public ::testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
@@ -240,7 +240,7 @@ TEST_F(PageReaderTest, ValuesOnTwoPagesAreWhole) {
                            edges.got.size() * sizeof(Edge)));
 }
 
-// One waits for what the other has asked for; neither may wait for ever.
+// Each waits for pages that the other has requested. Neither may wait for ever.
 TEST_P(PageReaderWaysTest, QueuesOfSeveralThreadsShareFetches) {
   make_file(kThree, 4 * kMiB);
   begins_ = false;

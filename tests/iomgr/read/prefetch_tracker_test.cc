@@ -1,4 +1,4 @@
-// PrefetchTracker: of how many files it knows the order.
+// PrefetchTracker remembers the order of many files.
 #include "iomgr/read/prefetch_tracker.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class PrefetchTrackerTest : public ::testing::Test {
   void read(const Uuid& file_id, uint64_t begin, uint64_t end) {
     for (uint64_t at = begin; at < end; at += kMiB) table_->arrive(file(file_id), {at, kMiB});
   }
-  // What is expected after a read of the first MiB.
+  // The predicted range after a read of the first MiB.
   ByteRange next(const Uuid& file_id) {
     PrefetchTracker::Forecast forecast;
     const bool expects = table_->predict(file(file_id), {0, kMiB}, /*is_sequential=*/false,
@@ -35,13 +35,13 @@ class PrefetchTrackerTest : public ::testing::Test {
   const PartFiles parts_;
 };
 
-// GraphChi goes through all its shards, one after the other, and begins anew.
+// GraphChi reads all its shards, one after another, and starts again.
 TEST_F(PrefetchTrackerTest, RemembersTheOrderOfEachShard) {
   std::vector<Uuid> shards(24);
   for (Uuid& shard : shards) shard = Uuid::random();
   for (const Uuid& shard : shards) {
     read(shard, 0, 2 * kMiB);
-    read(shard, 8 * kMiB, 12 * kMiB);  // what lies between is skipped
+    read(shard, 8 * kMiB, 12 * kMiB);  // the range between is skipped
   }
   for (const Uuid& shard : shards) {
     read(shard, 0, kMiB);
@@ -50,7 +50,7 @@ TEST_F(PrefetchTrackerTest, RemembersTheOrderOfEachShard) {
   }
 }
 
-// What waits for a frame is woken before the table hears of it.
+// A waiter for a frame is woken before the tracker hears of the frame.
 TEST_F(PrefetchTrackerTest, AFramePassedBeforeItArrivesIsReleased) {
   const Uuid id = Uuid::random();
   read(id, 0, kMiB);
@@ -65,7 +65,7 @@ TEST_F(PrefetchTrackerTest, AFramePassedBeforeItArrivesIsReleased) {
   EXPECT_EQ(table_->stats().used, 2u) << "the second one only";
 }
 
-// Where most of a file is in memory, what is missing is begun from afar.
+// Where most of a file is cached, a missing range is prefetched early.
 TEST_F(PrefetchTrackerTest, AnEarlyPrefetchDoesNotExpireBeforeItIsDue) {
   const Uuid id = Uuid::random();
   read(id, 0, kMiB);

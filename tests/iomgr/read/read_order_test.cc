@@ -1,4 +1,4 @@
-// ReadOrder: what comes next, from what came when this was read before.
+// ReadOrder predicts the next reads from an earlier sweep.
 #include "iomgr/read/read_order.h"
 
 #include <gtest/gtest.h>
@@ -89,7 +89,7 @@ TEST_F(ReadOrderTest, AnOrderThatIsNotUpwardsIsReplayed) {
   EXPECT_EQ(next(), "504-552 0-72 960-1032 240-312 480-504 ");
 }
 
-// Six threads take the blocks in turn; what they still wait for is not to come.
+// Six threads take the blocks in turn. Blocks in flight are not predicted.
 TEST_F(ReadOrderTest, ThreadsOutOfOrderAreOneRun) {
   std::mt19937 random(3);
   for (int i = 0; i < 3; ++i) {
@@ -114,7 +114,8 @@ TEST_F(ReadOrderTest, ALateThreadDoesNotTurnTheSweepBack) {
   EXPECT_EQ(next(), "144-480 0-96 120-144 ") << "96-120 is another thread's";
 }
 
-// Each piece by piece: what is between them is still to come, and what the other has read is not.
+// Each reads piece by piece. The gap between them is still to come; ranges that the other has read
+// are not.
 TEST_F(ReadOrderTest, AReaderThatReadsOnHasItsOwnPlace) {
   for (uint64_t i = 0; i < 4; ++i) {
     read(i, i + 1);
@@ -126,7 +127,7 @@ TEST_F(ReadOrderTest, AReaderThatReadsOnHasItsOwnPlace) {
   EXPECT_EQ(next(true), "29-4800 ");
 }
 
-// Also the last one: it is no second sweep over what the other one reads.
+// That includes the last read: it is no second sweep over the other reader's range.
 TEST_F(ReadOrderTest, AGapBetweenTwoReadersCountsAsUnread) {
   read(0, 1);
   read(4, 5);
@@ -172,7 +173,7 @@ TEST_F(ReadOrderTest, TheOldestRunsAreForgottenFirst) {
   EXPECT_EQ(next(false, 2 * kMiB), "0-1 11-12 ");
 }
 
-// Whatever is read: in the file, within the limit, none empty.
+// After any reads, predictions lie in the file and within the limit, and none is empty.
 TEST_F(ReadOrderTest, ForecastsStayWithinTheFile) {
   const uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);

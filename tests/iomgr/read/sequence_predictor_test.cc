@@ -1,4 +1,4 @@
-// SequencePredictor: what comes next over all files, from what came when they were read before.
+// SequencePredictor predicts the next reads over all files from earlier sweeps.
 #include "iomgr/read/sequence_predictor.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 class SequencePredictorTest : public ::testing::Test {
  protected:
-  // In MiB. "b:0-12 c:0-4" that follow.
+  // The predictions in MiB, as "b:0-12 c:0-4".
   std::string read(char name, uint64_t begin, uint64_t end, uint64_t bytes_max = 16 * kMiB) {
     const ByteRange range{.offset = begin * kMiB, .length_bytes = (end - begin) * kMiB};
     reads_->arrive(id(name), range);
@@ -86,7 +86,7 @@ TEST_F(SequencePredictorTest, ALargeRangeWaitsForRoomUnlessItIsTheOnlyOne) {
   EXPECT_EQ(read('b', 0, 12, 20 * kMiB), "c:0-12") << "and not 8 of d";
 }
 
-// GraphChi's sliding windows: a piece of each shard, further on in each interval.
+// GraphChi's sliding windows: a piece of each shard, which moves on in each interval.
 TEST_F(SequencePredictorTest, WindowsOfManyFilesArePredictedInOrder) {
   constexpr int kFiles = 12;
   for (int interval = 0; interval < kFiles; ++interval) {
@@ -100,7 +100,7 @@ TEST_F(SequencePredictorTest, WindowsOfManyFilesArePredictedInOrder) {
 
 TEST_F(SequencePredictorTest, MostlyWrongPredictionsPause) {
   for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 12);
-  for (int times = 0; times < 40; ++times) {  // nobody comes for what is told
+  for (int times = 0; times < 40; ++times) {  // the predicted ranges are never read
     read('a', 0, 12);
     read('m', static_cast<uint64_t>(times) * 20, static_cast<uint64_t>(times) * 20 + 12);
   }
@@ -110,7 +110,7 @@ TEST_F(SequencePredictorTest, MostlyWrongPredictionsPause) {
 TEST_F(SequencePredictorTest, SkippedPredictionsTakeNoRoom) {
   for (char name = 'a'; name <= 'l'; ++name) read(name, 0, 1);
   EXPECT_EQ(read('a', 0, 1, 8 * kMiB), "b:0-1 c:0-1 d:0-1 e:0-1 f:0-1 g:0-1 h:0-1 i:0-1");
-  // d to g may come late; b and c do not come.
+  // d to g may come late; b and c do not come
   EXPECT_EQ(read('h', 0, 1, 8 * kMiB), "j:0-1 k:0-1 l:0-1");
 }
 

@@ -1,4 +1,4 @@
-// StreamTable: which reads are a stream, and how far ahead of it is read.
+// StreamTable: which reads are a stream, and how far to prefetch.
 #include "iomgr/read/stream_table.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ constexpr uint64_t kQuantum = 48 * kMiB;
 
 class StreamTableTest : public ::testing::Test {
  protected:
-  // How much of the read's advice lies behind it.
+  // The prefetch distance behind the read.
   uint64_t ahead_of(ByteRange range) {
     return table_->observe(file_, 1, range, kQuantum, 64 * kMiB).fetch_end - range.end();
   }

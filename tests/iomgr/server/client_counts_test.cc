@@ -1,4 +1,4 @@
-// The pages in which preloaded programs count.
+// The pages with the counters of preloaded programs.
 #include "iomgr/server/client_counts.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// FileServer: one question that cannot be answered is no other client's trouble.
+// FileServer: a question that cannot be answered does not affect other clients.
 #include "iomgr/server/file_server.h"
 
 #include <fcntl.h>
@@ -53,7 +53,7 @@ TEST(FileServerTest, WithoutMemoryItRejectsAndGoesOn) {
 
 constexpr uid_t kOther = 65533;
 
-// Answers nothing before it is let go; remembers the users that asked, in order.
+// Answers only after it is released. Records the users that asked, in order.
 class Recorder final : public FileServer::Host {
  public:
   bool serves(dev_t) const override { return true; }
@@ -138,8 +138,8 @@ TEST_F(FileServerUsersTest, SilentConnectionsMakeRoomForActiveOnes) {
   const Fd mine = connect_as(0);
   ask(mine);
   expect_answer(mine);
-  // No client's time had to run out for that. On a machine so busy that it has run out, nothing is said. If the server
-  // looked before we asked, we were the 129th of the silent, and one of the others made room.
+  // No client had to time out for that. On a machine so busy that one did, nothing is checked. If the server looked
+  // before the question came, this client was the 129th silent one, and one of the others made room.
   const auto open_count = std::count_if(silent.begin(), silent.end(), is_open);
   if (std::chrono::steady_clock::now() - begin < kPatience) {
     EXPECT_GE(open_count, 127);

@@ -29,7 +29,7 @@ constexpr uint64_t kSharedFileSize = 40 * kMiB + 12345;
 
 class SharedCacheTest : public ::testing::Test {
  protected:
-  // Nobody writes to it: it is made once.
+  // The file is made once, as no test writes to it.
   static void SetUpTestSuite() {
     made_ = std::make_unique<ImportedFile>();
     ASSERT_NO_FATAL_FAILURE(made_->make(kMiB, kSharedFileSize));
@@ -103,7 +103,7 @@ class SharedCacheTest : public ::testing::Test {
       done += at.length_bytes;
     }
   }
-  // What is there of the range; "?" for a frame that is not.
+  // The cached bytes of the range; "?" for a missing frame.
   std::string look(const Reader& reader, ByteRange range) const {
     std::string bytes;
     bytes.reserve(range.length_bytes);
@@ -195,7 +195,7 @@ TEST_F(SharedCacheTest, ASingleScanKeepsItsFirstFrames) {
     moved_bytes_ = 0;
     for (uint64_t at = 0; at <= 40; at += 4) EXPECT_TRUE(read(*one, mib(at, 4)));
   }
-  // What is in use counts too: the request, and that before it.
+  // Frames in use count too: the request, and the one before it.
   EXPECT_LE(moved_bytes_, kSharedFileSize - 14 * kMiB);
 }
 
@@ -233,14 +233,14 @@ TEST_F(SharedCacheTest, TheLastScanDoesNotWait) {
   const auto ahead = reader(1);
   const auto behind = reader(2);
   EXPECT_TRUE(sweep(*ahead, 4, 8));
-  EXPECT_TRUE(sweep(*reader(3), 12, 16));  // wanted next by who is ahead
+  EXPECT_TRUE(sweep(*reader(3), 12, 16));  // wanted next by the leader
   ASSERT_EQ(ahead->scan->fetch(mib(8, 4)), 0);
   EXPECT_TRUE(sweep(*behind, 0, 4));
   EXPECT_TRUE(look(*ahead, mib(8, 4)) == expected(mib(8, 4))) << "which may be being copied";
 }
 
-// A reader who needs the memory of what the one behind wants, while the devices read for a third; the
-// one behind goes on until either that memory has gone or `waited_ns` have.
+// The leader needs the frames that the trailing reader wants, while the devices read for a third one.
+// The trailing reader goes on until those frames are evicted or `waited_ns` have passed.
 class HeldTest : public SharedCacheTest {
  protected:
   bool evicted_within(uint64_t waited_ns) {
@@ -312,7 +312,7 @@ TEST_F(SharedCacheTest, ClientsOfOneProcessAreDistinct) {
   EXPECT_EQ(one->frames.header().process_count, 2u);
 }
 
-// All the way round: each has another before itself and one behind.
+// All the way round: each has one scan ahead and one behind.
 TEST_F(SharedCacheTest, OneOfSeveralScansInACircleIsTheLast) {
   start(8);
   const auto first = reader(1);
@@ -340,7 +340,7 @@ TEST_F(SharedCacheTest, CopiedFramesMakeRoom) {
   EXPECT_TRUE(look(*copies, mib(10, 4)) == expected(mib(10, 4)));
 }
 
-// A process has two threads, and each asks for every other block.
+// A process has two threads, which ask for alternate blocks.
 TEST_F(SharedCacheTest, SmallBlocksOfAStreamAreReadAheadInLargePieces) {
   start(10);
   const auto one = reader(1);
@@ -359,7 +359,7 @@ TEST_F(SharedCacheTest, SmallBlocksOfAStreamAreReadAheadInLargePieces) {
   EXPECT_LE(moved_bytes_, 3 * kMiB) << "who jumps may jump again";
 }
 
-// GridGraph's are of 24 MiB at most, which a client asks for in two pieces.
+// GridGraph's blocks are of 24 MiB at most; a client asks for one in two pieces.
 TEST_F(SharedCacheTest, PiecesOfSeveralThreadsAreOneStream) {
   start(20);
   const auto one = reader(1);
@@ -397,13 +397,13 @@ TEST_F(SharedCacheTest, AScanThatRereadsIsNotWaitedFor) {
 TEST_F(SharedCacheTest, ARereadingScanDoesNotWait) {
   start(8);
   const auto sweeps = reader(1);
-  EXPECT_TRUE(sweep(*reader(3), 4, 8));  // wanted next by who sweeps
+  EXPECT_TRUE(sweep(*reader(3), 4, 8));  // wanted next by the sweeping scan
   EXPECT_TRUE(sweep(*sweeps, 0, 4));
   EXPECT_TRUE(read(*reader(2), mib(20, 8)));
   EXPECT_EQ(cache_->stats().held_ns, 0u);
 }
 
-// An hour is what each may wait for the other.
+// Each may wait an hour for the other.
 TEST_F(SharedCacheTest, TwoScansThatNeedEachOthersRoomGoOn) {
   start(6);
   const auto one = reader(1);
@@ -450,7 +450,7 @@ TEST_F(SharedCacheTest, TooLargeRequestsAreRejected) {
   EXPECT_TRUE(read(*one, mib(0, 4)));
 }
 
-// Of which nothing but the size is there: `truncate -s 1E`.
+// The file has a size but no bytes: `truncate -s 1E`.
 TEST_F(SharedCacheTest, AFileOfTooManyFramesIsRejected) {
   start(4);
   const Fd stub(::open((made_->volume->root() + "/source").c_str(), O_RDONLY | O_CLOEXEC));
@@ -517,8 +517,8 @@ TEST_F(SharedCacheTest, MemoryIsFreedAfterTheLastReader) {
   EXPECT_EQ(cache_->stats().scan_count, 0u);
 }
 
-// Its file was forgotten with it, and then its frames were in the list of what may go for others,
-// but without a file.
+// Its file was once forgotten with it, which left its frames in the list of reclaimable frames
+// without a file.
 TEST_F(SharedCacheTest, FramesFetchedForAKilledProgramAreDropped) {
   start_forgetful(8);
   const pid_t killed = ::fork();

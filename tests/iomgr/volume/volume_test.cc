@@ -27,7 +27,7 @@ TEST(StripePolicyTest, NeverTakesAnEmptyFile) {
 
 class VolumeTest : public VolumeFixture {
  protected:
-  // What create() says to wrong options; nothing may be left of the attempt.
+  // The message of create() for wrong options. The attempt may leave nothing behind.
   std::string error_of(const VolumeOptions& options) {
     const auto before = all_paths();
     const auto created = Volume::create(options);
@@ -133,7 +133,7 @@ TEST_F(VolumeTest, RefusesARootInsideOrOnAVolume) {
 
 TEST_F(VolumeTest, RemovesTheDevicesWhenTheRootFails) {
   VolumeOptions wrong = options();
-  wrong.root = path(std::string(300, 'v'));  // ENAMETOOLONG, known only when it is made
+  wrong.root = path(std::string(300, 'v'));  // ENAMETOOLONG, found only when it is made
   EXPECT_NE(error_of(wrong).find("File name too long"), std::string::npos);
 }
 
@@ -195,8 +195,8 @@ TEST_F(VolumeTest, ReportsDamagedJsonWithNameAndReason) {
   EXPECT_EQ(open_error(), device_json(1) + ": not valid JSON (cut short or damaged)");
 }
 
-// Whatever byte of volume.json is flipped, opening says so, or it is another volume.json, of as many
-// devices.
+// After any flipped byte of volume.json, opening fails, or gives another valid volume.json with as
+// many devices.
 TEST_F(VolumeTest, SurvivesEveryFlippedByteOfVolumeJson) {
   create_volume();
   const std::string json = in_volume(".graphlane/volume.json");

@@ -61,8 +61,8 @@ TEST_F(PassedFdsTest, DescriptorsArriveOnceEach) {
   }
 }
 
-// With CMSG_SPACE as the room, which pads to eight bytes, a fourth one came where three were
-// expected: a word behind the receiver's array.
+// CMSG_SPACE pads to eight bytes. With it as the limit, a fourth descriptor came where three were
+// expected, past the end of the receiver's array.
 TEST_F(PassedFdsTest, ExcessDescriptorsAreClosed) {
   const size_t before = open_count();
   ASSERT_NO_FATAL_FAILURE(send(4));

@@ -46,7 +46,7 @@ TEST_F(ExchangeNamesTest, ExchangesNamesWithoutKernelSupport) {
 
 TEST_F(ExchangeNamesTest, AnErrorChangesNothing) { leaves_all_as_it_was(); }
 
-// The old one, which has made room by then, comes back.
+// The old file was moved aside by then, and comes back.
 TEST_F(ExchangeNamesTest, AnErrorChangesNothingWithoutKernelSupport) {
   without_rename_flags([this] { leaves_all_as_it_was(); });
 }

@@ -1,4 +1,4 @@
-// A directory with what the kernel tells of memory, in /proc and /sys.
+// A directory with the kernel's files about memory, as in /proc and /sys.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class MemoryFiles {
     std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
     std::ofstream(path(name)) << text;
   }
-  // All of a machine without cgroups.
+  // All files of a machine without cgroups.
   void set_available(uint64_t bytes) const {
     write("/proc/meminfo", "MemAvailable: " + std::to_string(bytes / 1024) + " kB\n");
   }

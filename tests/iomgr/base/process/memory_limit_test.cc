@@ -1,4 +1,4 @@
-// What memory is left: by files as the kernel writes them, as a machine has cgroups of one version
+// Available memory, from files as the kernel writes them. A machine has cgroups of one version
 // only.
 #include "iomgr/base/process/memory_limit.h"
 
@@ -20,12 +20,12 @@ class MemoryLimitTest : public ::testing::Test {
     files_.write("/proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\nMapped: 1048576 kB\n");
     files_.write("/proc/self/cgroup", "0::/system.slice/engine.service\n");
   }
-  // Of version 2.
+  // The files of version 2.
   void write_group(const std::string& group, const std::string& high, const std::string& max) {
     files_.write(group + "/memory.high", high + "\n");
     files_.write(group + "/memory.max", max + "\n");
     files_.write(group + "/memory.current", std::to_string(300 * kMiB) + "\n");
-    // Of 160 MiB a quarter is no file's, nor of the 40 that are mapped: 120 - 30 may go.
+    // A quarter of the 160 MiB is not page cache, and 40 MiB are mapped: 120 - 30 can be reclaimed.
     files_.write(group + "/memory.stat", "anon 146800640\nfile 167772160\nshmem 41943040\n"
                                   "file_mapped 41943040\nfile_dirty 0\n");
   }

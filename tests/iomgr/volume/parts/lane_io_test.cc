@@ -1,5 +1,5 @@
-// RequestCutter and settle(): what goes to the devices, and what happens after
-// short and failed transfers. PartFiles over real files.
+// RequestCutter and settle(): the I/Os for the devices, and their handling after short and failed
+// transfers. PartFiles over real files.
 #include "iomgr/volume/parts/lane_io.h"
 
 #include <fcntl.h>
@@ -57,7 +57,7 @@ TEST_F(CutterTest, ReadsRandomRangesRightWithEveryBackendAndAnyIoSize) {
     IoQueueStorage storage;
     IoBackend chosen;
     const Result<IoQueue*> queue = make_io_queue(backend, 4, &storage, &chosen);
-    if (!queue) continue;  // a sandbox without it; the others are tested
+    if (!queue) continue;  // a sandbox may lack it; the others are tested
     for (int round = 0; round < 200; ++round) {
       const uint64_t offset = random() % (content_.size() + 5000);
       const uint64_t length = random() % 300000;
@@ -80,7 +80,7 @@ TEST_F(CutterTest, ReadsRandomRangesRightWithEveryBackendAndAnyIoSize) {
   }
 }
 
-// With nothing else under way, and again and again.
+// With no other I/O in flight, repeatedly.
 TEST(IoQueueTest, WaitingEndsWhenTheEventfdIsWritten) {
   const Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   for (const IoBackend backend : {IoBackend::kUring, IoBackend::kAio}) {
@@ -103,8 +103,8 @@ TEST(IoQueueTest, WaitingEndsWhenTheEventfdIsWritten) {
   }
 }
 
-// Pieces of one size, wherever they lie in memory: one I/O a device where they follow
-// each other in the file.
+// Pieces of one size at any memory address: one I/O for each device where they are adjacent in the
+// file.
 TEST_F(CutterTest, AdjacentPiecesAreOneIoPerDevice) {
   constexpr uint64_t kPiece = 4096;
   make_file({.stripe_depth_bytes = 4 * kPiece, .device_count = 2, .first_device = 1}, 40 * kPiece);

@@ -76,7 +76,7 @@ class LiveFileTest : public VolumeFixture {
     }
   }
 
-  // As a writer does that ends properly.
+  // Closes as a writer does that ends properly.
   static void close(LiveFile& live) {
     const uint64_t change_count = live.change_count();
     ASSERT_TRUE(live.sync(true));
@@ -112,7 +112,7 @@ TEST_F(LiveFileTest, RandomOperationsAgreeWithAModel) {
           ASSERT_TRUE(live->resize(offset));
           model.resize(offset);
           break;
-        case 3: {  // what the filesystem below cannot, changes nothing
+        case 3: {  // the filesystem cannot do this, and nothing changes
           const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
           if (!live->allocate(mode, {offset, length})) break;
           const uint64_t end = std::min<uint64_t>(offset + length, model.size());
@@ -160,7 +160,7 @@ TEST_F(LiveFileTest, AChangeSinceTheSyncKeepsItOpen) {
   EXPECT_TRUE(live->is_open());
 }
 
-// Who closes idle files counts the changes, and meanwhile a writer has come.
+// The closing of idle files counts changes, and meanwhile a writer comes.
 TEST_F(LiveFileTest, AWriteThatWasNotSyncedWholeKeepsItOpen) {
   make(random_bytes(10'000));
   const auto live = opened();
@@ -196,7 +196,7 @@ TEST_F(LiveFileTest, AnOutsideWriteInFlightKeepsItOpen) {
   EXPECT_EQ(layout_of("f").logical_size, 30'000u);
 }
 
-// Stopped by SIGSTOP, say: five seconds later the file is cut without it.
+// A writer stopped by SIGSTOP, for example: five seconds later the file is cut without it.
 TEST_F(LiveFileTest, AnAbandonedOutsideWriteIsNotLost) {
   make(random_bytes(10'000));
   auto live = opened();
@@ -264,7 +264,7 @@ TEST_F(LiveFileTest, MappingAndChangingExcludeEachOther) {
   EXPECT_TRUE(lock_to_map(mapper.get()));
 }
 
-// Who reads by the parts that a writer opened may go on when the writer has gone.
+// A reader may go on with the parts that a writer opened, after the writer has closed.
 TEST_F(LiveFileTest, TheStubIsHeldWhileItsPartsAreOpen) {
   make(random_bytes(10'000));
   const Fd stub(::open(in_volume("f").c_str(), O_RDWR | O_CLOEXEC));
@@ -274,7 +274,7 @@ TEST_F(LiveFileTest, TheStubIsHeldWhileItsPartsAreOpen) {
   EXPECT_TRUE(is_stub_locked(stub.get(), StubLock::kParts, F_WRLCK));
   reading.reset();
   EXPECT_TRUE(lock_stub(stub.get(), StubLock::kParts, F_WRLCK));
-  EXPECT_FALSE(is_stub_locked(stub.get(), StubLock::kParts, F_WRLCK));  // by others
+  EXPECT_FALSE(is_stub_locked(stub.get(), StubLock::kParts, F_WRLCK));  // by another process
 }
 
 TEST_F(LiveFileTest, ReadersSeeTheSizeChange) {
@@ -302,7 +302,7 @@ TEST_F(LiveFileTest, RepairsUnevenPartsOfADeadWriter) {
   EXPECT_EQ(get(*live).substr(0, content.size()), content);
 }
 
-// By its name a part may not be found for once, though it is there: what is long stays long.
+// A part may be missing under its name for a moment: long parts stay long.
 TEST_F(LiveFileTest, TakesTheSizeFromItsOpenParts) {
   const std::string content = random_bytes(kDeviceCount * kDepth * 2);
   make(content);
@@ -319,7 +319,7 @@ TEST_F(LiveFileTest, TakesTheSizeFromItsOpenParts) {
   EXPECT_EQ(get(**live).substr(0, content.size()), content);
 }
 
-// Killed when the stub had its bound, and the parts were still long.
+// The daemon is killed when the stub has its bound, but the parts are still long.
 TEST_F(LiveFileTest, ATruncationTakesEffectWithTheStub) {
   const std::string content = random_bytes(kDeviceCount * kDepth * 3);
   make(content);
@@ -346,13 +346,13 @@ TEST_F(LiveFileTest, AFailedWriteLeavesNoTail) {
     LiveFile::Write write(*live, range);
     ASSERT_TRUE(write.begin());
     ASSERT_EQ(lanes_->write(live->writable(), range, bytes.data(), false), 0);
-    write.end(range.offset + 7);  // say that the rest failed
+    write.end(range.offset + 7);  // reports that the rest failed
   }
   EXPECT_EQ(live->size(), 10'007u);
   expect_exact_parts(*live);
 }
 
-// Else the write, which goes on, would make a part long again, and nobody would know.
+// Otherwise the write in flight would extend a part again, unnoticed.
 TEST_F(LiveFileTest, ATruncationWaitsForAWriteInPlace) {
   make(random_bytes(50'000));
   const auto live = opened();
@@ -362,7 +362,7 @@ TEST_F(LiveFileTest, ATruncationWaitsForAWriteInPlace) {
   ASSERT_TRUE(write.begin());
   std::future<Result<void>> cut = std::async(std::launch::async, [&] { return live->resize(5); });
   EXPECT_EQ(cut.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
-  put(*live, 0, "on it");  // before the new end
+  put(*live, 0, "on it");  // in flight before the new end
   EXPECT_EQ(lanes_->write(live->writable(), range, bytes.data(), false), 0);
   write.end(range.end());
   EXPECT_TRUE(cut.get());

@@ -52,7 +52,7 @@ TEST_F(PartFilesTest, AFileThatIsBeingWrittenMayHaveShortParts) {
   EXPECT_TRUE(parts.open(root_fds(), layout_, O_RDONLY, nullptr));
 }
 
-// Whoever owns the device's directories could lead root to another volume's parts.
+// The owner of the device's directories could otherwise lead root to another volume's parts.
 TEST_F(PartFilesTest, NoLinkOnTheWayLeadsToAPart) {
   namespace fs = std::filesystem;
   const fs::path own = fs::path(part(1)).parent_path();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kUnitBytes = 16384;
 
-// A file without a name, on the filesystem where tests work.
+// An unnamed file on the filesystem of the tests.
 Fd make_file() { return Fd(::open(testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)); }
 
 void write_bytes(int fd, uint64_t offset, uint64_t length) {
@@ -22,7 +22,7 @@ void write_bytes(int fd, uint64_t offset, uint64_t length) {
   ASSERT_EQ(::pwrite(fd, bytes.data(), length, static_cast<off_t>(offset)), static_cast<ssize_t>(length));
 }
 
-// As ext4 leaves an append after a power failure: the size, and blocks that were never written.
+// ext4 may leave an append so after a power failure: the size, and blocks that were never written.
 bool leave_unwritten(int fd, uint64_t offset, uint64_t length) {
   if (::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) return false;
   return first_unwritten(fd, offset, offset + length) == offset;
@@ -61,7 +61,7 @@ TEST_F(FirstUnwrittenTest, GoesThroughMoreExtentsThanOneCallTells) {
   EXPECT_EQ(first_unwritten(file.get(), 0, 100 * 8192 + 4096), 100u * 8192);
 }
 
-// An open file of five units on two devices, of which the last two were never written.
+// An open file of five units on two devices. The last two units were never written.
 class LookAtOpenTest : public FirstUnwrittenTest {
  protected:
   void SetUp() override {

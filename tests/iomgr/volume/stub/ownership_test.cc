@@ -9,7 +9,7 @@
 namespace graphlane {
 namespace {
 
-// A file on three devices in which all is as it should be.
+// A sound file on three devices.
 struct OwnedFile {
   Layout stub{.volume = *Uuid::parse("5b65bcb6b8b04876ae010d1a8f1de632"),
               .file_id = *Uuid::parse("34b9f69a10a74cc69a4732badcc81114"),

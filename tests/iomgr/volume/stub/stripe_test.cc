@@ -1,5 +1,5 @@
-// The address mapping against a byte-by-byte model: exhaustively for small
-// geometries, then by random large ones.
+// The address mapping agrees with a byte-by-byte model: exhaustively for small geometries, then for
+// random large ones.
 #include "iomgr/volume/stub/stripe.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace graphlane {
 namespace {
 
-// The obvious way: deal the bytes out one by one.
+// The model: deals the bytes out one by one.
 struct Model {
   Model(const StripeGeometry& g, uint64_t size_bytes) : parts(g.device_count) {
     for (uint64_t offset = 0; offset < size_bytes; ++offset) {

@@ -105,8 +105,8 @@ TEST(StubTest, EveryWordThatIsNotAFieldReadsAsNoVertex) {
   }
 }
 
-// A program may hold the stub open with O_DIRECT, which wants aligned memory.
-// dd iflag=direct read the stub's own bytes before read_stub() cared for it.
+// A program may hold the stub open with O_DIRECT, which needs aligned memory. dd iflag=direct once
+// read the stub's own bytes.
 TEST(StubTest, IsReadThroughADirectDescriptor) {
   const std::string path = ::testing::TempDir() + "stub_direct_" + std::to_string(getpid());
   const Layout layout = sample_layout();
@@ -125,8 +125,8 @@ TEST(StubTest, IsReadThroughADirectDescriptor) {
   EXPECT_EQ(decoded, layout);
 }
 
-// The kernel copies a page to a reader while it copies another writer's into it.
-// Without reading again, one in some thousand of these was "damaged" on ext4.
+// The kernel copies a page to a reader while a writer changes it. Without a second read, one in
+// some thousand stubs was "damaged" on ext4.
 TEST(StubTest, IsWholeWhileItIsRewritten) {
   const std::string path = ::testing::TempDir() + "stub_torn_" + std::to_string(getpid());
   const Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600));

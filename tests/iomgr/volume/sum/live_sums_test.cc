@@ -1,5 +1,5 @@
-// A file that changes keeps checksums that are right: none contradicts good data, whenever the writer dies, and none
-// is made of data that was damaged.
+// A changing file keeps right checksums: none contradicts good data, whenever the writer dies, and
+// none is computed from damaged data.
 #include "iomgr/volume/sum/live_sums.h"
 
 #include <fcntl.h>
@@ -251,7 +251,7 @@ TEST_F(LiveSumsTest, AWriteDuringAnUpdateStaysDirty) {
   const uint64_t count = live_->change_count();
   ASSERT_TRUE(live_->sync(true));
   ASSERT_TRUE(live_->close(count));
-  flip(100'100);  // what the write does
+  flip(100'100);  // as the write does
   EXPECT_EQ(scrub().failed, 0u);
   under_way.end(range.end());
   EXPECT_TRUE(live_->needs_close());
