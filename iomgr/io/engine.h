@@ -32,6 +32,8 @@ class IoEngine {
   virtual bool submit([[maybe_unused]] const PartRequest& request, [[maybe_unused]] Completion* completion) {
     return false;
   }
+  // Whether a submitted read has been compared with its checksums when `completion` is told.
+  virtual bool verifies_submitted() const { return true; }
   // Waits until a submitted request has ended. False: nothing in flight needs poll().
   virtual bool poll() { return false; }
 

@@ -463,12 +463,30 @@ bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& bat
   return read_late(request, batch);
 }
 
+// Whether the blocks of a prefetched frame match their checksums: all of them, or those that are wanted.
+bool ExtentCache::verify(const Request& request, uint64_t frame_index, std::span<const std::byte> bytes, bool whole) {
+  const uint64_t frame_at = frame_index * kExtentFrameBytes;
+  const Piece wanted = request.piece_of(frame_index);
+  const uint64_t begin = whole ? 0 : (wanted.range.offset - frame_at) / kBlockSize * kBlockSize;
+  const uint64_t end = whole ? bytes.size() : std::min(round_up(wanted.range.end() - frame_at, kBlockSize), bytes.size());
+  if (begin >= end) return true;
+  const Piece piece{.range = {.offset = frame_at + begin, .length_bytes = end - begin},
+                    .buffer = const_cast<std::byte*>(bytes.data()) + begin};
+  return verify_pieces({.map = request.file.map,
+                        .parts = request.file.parts,
+                        .size_bytes = request.file.size_bytes,
+                        .direct = true,
+                        .pieces = {&piece, 1}}) == 0;
+}
+
 // Copies a prefetched frame to the caller. Once its last byte is read, the cache may keep it. So
 // the pieces of a frame count as one use.
 bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const Pin& pin) {
   const std::span<const std::byte> bytes = pin.bytes();
+  const bool is_last = request.range.end() >= frame_index * kExtentFrameBytes + bytes.size();
+  if (!request.engine.verifies_submitted() && !verify(request, frame_index, bytes, /*whole=*/keeps_ && is_last)) return false;
   if (!request.copy(frame_index, bytes)) return false;
-  if (!keeps_ || request.range.end() < frame_index * kExtentFrameBytes + bytes.size()) return true;
+  if (!keeps_ || !is_last) return true;
   Reservation reservation =
       request.cache->reserve(request.file.key(frame_index), Admission::kToKeep);
   if (reservation.kind != Reservation::Kind::kFill) return true;

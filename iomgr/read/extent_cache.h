@@ -203,6 +203,7 @@ class ExtentCache {
   bool read_hits(const Request& request);
   bool copy_kept(const Request& request, uint64_t frame_index, const Pin& pin);
   bool read_frames(const Request& request, uint64_t first, Batch& batch);
+  static bool verify(const Request& request, uint64_t frame_index, std::span<const std::byte> bytes, bool whole);
   bool take_ahead(const Request& request, uint64_t frame_index, const Pin& pin);
   void begin_ahead(const Request& request, bool urgent);
   void begin_ahead(const ExtentFile& file, const PrefetchTracker::Forecast& forecast, DeviceSet devices,

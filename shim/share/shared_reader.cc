@@ -13,6 +13,7 @@
 #include "iomgr/base/slot_pool.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/server/server_protocol.h"
+#include "iomgr/volume/parts/lane_io.h"
 #include "iomgr/volume/stub/stub_lock.h"
 #include "shim/base/held_signals.h"
 #include "shim/base/process.h"
@@ -161,6 +162,12 @@ bool read_window(const OpenFile& file, ByteRange range, char* buffer, bool shows
   return all;
 }
 
+// The server has verified the pages, but the kernel may have evicted them and read them again.
+bool matches_sums(const OpenFileRef& file, ByteRange range, char* buffer) {
+  const Piece piece{.range = range, .buffer = buffer};
+  return verify_pieces({.map = file->map, .parts = *file->parts, .size_bytes = file.size(), .pieces = {&piece, 1}}) == 0;
+}
+
 // Uses a reader's state, which stays unchanged meanwhile; false: it is being replaced.
 class Use {
  public:
@@ -286,8 +293,9 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
   for (uint64_t at = range.offset; at < range.end();) {
     const uint64_t window_end = at / kExtentFrameBytes * kExtentFrameBytes + kWindow;
     const uint64_t end = std::min(range.end(), window_end);
-    if (!read_window(*file, {.offset = at, .length_bytes = end - at},
-                     static_cast<char*>(buffer) + (at - range.offset), shows)) {
+    const ByteRange window{.offset = at, .length_bytes = end - at};
+    char* const to = static_cast<char*>(buffer) + (at - range.offset);
+    if (!read_window(*file, window, to, shows) || !matches_sums(file, window, to)) {
       hide(buffer, range.length_bytes);
       return {};
     }

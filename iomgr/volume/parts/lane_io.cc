@@ -50,6 +50,17 @@ IoStep settle(LaneIo* io, int64_t result, int* error) {
   return IoStep::kAgain;
 }
 
+int verify_pieces(const PartRequest& request) {
+  if (!request.parts.sums().verifies()) return 0;
+  RequestCutter cutter(request);
+  LaneIo io;
+  while (cutter.next(&io)) {
+    const int error = io.sums->verify(io.device_index, io.fd, io.part_offset, {io.iov, io.iov_count}, io.expected_bytes);
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
 uint64_t prepare_read(PartRequest* request, Piece* piece) {
   ByteRange& range = piece->range;
   const uint64_t asked_end = range.end();

@@ -93,6 +93,9 @@ struct PartRequest {
   Meanwhile* meanwhile = nullptr;     // told by engines that know idle devices
 };
 
+// Compares bytes in memory with the checksums of the parts, if reads are verified. 0 or an errno.
+int verify_pieces(const PartRequest& request);
+
 // Clips a read of `piece`, the request's only one, to the file. Sets `direct` if it can bypass the
 // page cache: offset, buffer and length must be multiples of kBlockSize. At the end of the file
 // the length is rounded up, if the buffer has room. Returns the bytes that the caller will read.

@@ -99,7 +99,7 @@ class Verification {
 
  private:
   // Verifies a batch of whole blocks in memory, as far as they are covered.
-  int verify_whole(uint64_t at, uint64_t end, const uint8_t* memory, uint64_t* taken) {
+  int verify_whole(uint64_t at, uint64_t end, uint8_t* memory, uint64_t* taken) {
     const uint64_t first = at / kBlockSize;
     const uint64_t covered = covered_bytes_->load(relaxed);
     if (at < void_end_ || at >= covered) return skip(at, end, taken);
@@ -115,8 +115,10 @@ class Verification {
     for (uint32_t i = 0; i < count; ++i) {
       if (expected[i] == found[i]) {
         counts_->verified += 1;
-      } else if (const int error = look_again(first + i); error != 0) {
-        return error;
+      } else {
+        const uint64_t in_memory = i * kBlockSize;
+        const int error = look_again(first + i, memory + in_memory, std::min(kBlockSize, end - at - in_memory));
+        if (error != 0) return error;
       }
     }
     return 0;
@@ -136,11 +138,14 @@ class Verification {
     return 0;
   }
 
-  int look_again(uint64_t block) {
+  // A device that errs once, and then not, has brought the wrong bytes: the right ones replace them.
+  int look_again(uint64_t block, uint8_t* memory, uint64_t length) {
     if (block * kBlockSize < void_end_) return counts_->unverified += 1, 0;
     const ScratchBlock scratch;
     if (scratch.bytes() == nullptr) return ENOMEM;
-    return count(block, check_block(sums_, part_fd_, block, scratch.bytes(), covered_bytes_, &void_end_));
+    const Result<BlockState> state = check_block(sums_, part_fd_, block, scratch.bytes(), covered_bytes_, &void_end_);
+    if (state && *state == BlockState::kGood) std::memcpy(memory, scratch.bytes(), length);
+    return count(block, state);
   }
 
   int count(uint64_t block, const Result<BlockState>& state) {

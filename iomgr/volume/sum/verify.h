@@ -8,7 +8,8 @@
 //
 //           the header has changed meanwhile          repeat
 //
-//           equal now                                 good: a writer was active
+//           equal now                                 good: a writer was active, or the device erred
+//                                                     once; the memory gets the block
 //
 //           still unequal                             failed
 //

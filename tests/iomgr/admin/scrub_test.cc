@@ -11,6 +11,7 @@
 #include "iomgr/admin/check.h"
 #include "iomgr/admin/restripe.h"
 #include "iomgr/base/files/file_io.h"
+#include "iomgr/volume/sum/verify.h"
 #include "tests/iomgr/volume_fixture.h"
 
 namespace graphlane {
@@ -87,6 +88,26 @@ TEST_F(ScrubTest, ReportsAFlippedBitWithFileOffsetAndDevice) {
   EXPECT_EQ(problems[0], "source: bytes 86016 to 90111 do not match their checksums: device " +
                              path("d" + std::to_string(at.device_index)) + ", part " + part(at.device_index) +
                              " at 20480");
+}
+
+// The memory has other bytes than the device: one that erred once brought them.
+TEST_F(ScrubTest, WrongBytesInMemoryGiveWayToThoseThatMatch) {
+  make();
+  const std::string right = read(part(1));
+  for (const uint64_t at : {uint64_t{5 * kBlockSize + 7}, uint64_t{right.size() - 1}}) {
+    std::string memory = right;
+    memory[at] = static_cast<char>(memory[at] ^ 1);
+    const PartOf of{.root_fd = volume_->device_roots()[1], .volume = file_.layout.volume, .file_id = file_.layout.file_id};
+    const Fd fd(::open(part(1).c_str(), O_RDONLY));
+    const Result<SumFile> sum_file = SumFile::open(of, fd.get(), 1, O_RDONLY);
+    ASSERT_TRUE(sum_file);
+    std::atomic<uint64_t> covered{right.size()};
+    SumCounts counts;
+    const iovec piece{.iov_base = memory.data(), .iov_len = memory.size()};
+    EXPECT_EQ(verify_bytes(*sum_file, fd.get(), 0, {&piece, 1}, memory.size(), &covered, &counts, nullptr), 0);
+    EXPECT_EQ(counts.failed, 0u);
+    EXPECT_EQ(memory, right);
+  }
 }
 
 TEST_F(ScrubTest, VerifiesTheLastBytes) {

@@ -1,0 +1,322 @@
+"""Each kind of damage, met by each way to read: with verify=read a program gets an error for the bytes that cannot be
+believed, and all others right. tests/trust/PROMISES.md has the table."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness import PRELOADED, Volume, run
+
+
+def stats(at: Path) -> dict:
+    return json.loads(os.getxattr(at, "user.graphlane.stats"))
+
+
+DEPTH, DEVICES, BLOCK = 64 << 10, 4, 4096
+UNITS = 33
+SIZE = UNITS * DEPTH - 1000
+BAD_BLOCK = 100  # of the part on device 1
+
+# Reads each file by pieces of `depth` bytes. Says which of them fail, and which are not as in the source.
+READER = """
+import json, mmap, os, sys
+top, source, flags, rounds, depth = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6])
+found = {}
+memory = mmap.mmap(-1, depth)
+files = {name: os.open(f"{top}/{name}", os.O_RDONLY | flags) for name in sorted(os.listdir(source))}
+for turn in range(rounds):
+    for name, fd in files.items():
+        right = open(f"{source}/{name}", "rb").read()
+        failed, wrong = [], []
+        for unit in range(-(-len(right) // depth)):
+            expected, at = right[unit * depth:(unit + 1) * depth], 0
+            try:
+                while at < len(expected):  # a read through the page cache is short before a bad page
+                    step = os.preadv(fd, [memoryview(memory)[at:]], unit * depth + at)
+                    assert step > 0
+                    at += step
+                if memory[:len(expected)] != expected:
+                    wrong.append(unit)
+            except OSError:
+                failed.append(unit)
+        found[name] = [failed, wrong]
+print(json.dumps(found), flush=True)
+if len(sys.argv) > 6:
+    sys.stdin.read()
+"""
+
+
+# Each damages the part on device 1, or its checksums. Returns which blocks of the part cannot be believed.
+
+def _write(path: Path, at: int, data: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.seek(at)
+        file.write(data)
+        os.fsync(file.fileno())
+
+
+def a_flipped_bit(part, sums, other):
+    byte = part.read_bytes()[BAD_BLOCK * BLOCK + 77]
+    _write(part, BAD_BLOCK * BLOCK + 77, bytes([byte ^ 4]))
+    return [BAD_BLOCK]
+
+
+def a_block_of_zeros(part, sums, other):
+    _write(part, BAD_BLOCK * BLOCK, bytes(BLOCK))
+    return [BAD_BLOCK]
+
+
+def a_block_of_another_file(part, sums, other):
+    _write(part, BAD_BLOCK * BLOCK, other.read_bytes()[BAD_BLOCK * BLOCK:(BAD_BLOCK + 1) * BLOCK])
+    return [BAD_BLOCK]
+
+
+def a_block_of_another_place(part, sums, other):
+    _write(part, BAD_BLOCK * BLOCK, part.read_bytes()[:BLOCK])
+    return [BAD_BLOCK]
+
+
+def a_torn_sum(part, sums, other):
+    """Of its last page, the sectors behind the first 64 checksums were never written."""
+    size = sums.stat().st_size
+    _write(sums, 16384 + 4 * 64, bytes(size - 16384 - 4 * 64))
+    return range(64, -(-part.stat().st_size // BLOCK))
+
+
+def a_torn_header(part, sums, other):
+    for slot in (4096, 6144):
+        _write(sums, slot + 48, bytes(40))
+    return None
+
+
+def a_short_sum(part, sums, other):
+    os.truncate(sums, 16384 + 4 * 64)
+    return range(64, -(-part.stat().st_size // BLOCK))
+
+
+def a_sum_of_another_part(part, sums, other):
+    shutil.copyfile(other.parents[2] / "sums" / other.parent.name / f"{other.name}.sum", sums)
+    return None
+
+
+def no_sum(part, sums, other):
+    sums.unlink()
+    return None
+
+
+def a_fifo(part, sums, other):
+    sums.unlink()
+    os.mkfifo(sums, 0o600)
+    return None
+
+
+def a_link(part, sums, other):
+    sums.rename(sums.with_suffix(".away"))
+    sums.symlink_to(sums.with_suffix(".away"))
+    return None
+
+
+def a_huge_sum(part, sums, other):
+    """What is behind the checksums is never read, and does not make them wrong."""
+    os.truncate(sums, 1 << 42)
+    return []
+
+
+FAULTS = [a_flipped_bit, a_block_of_zeros, a_block_of_another_file, a_block_of_another_place, a_torn_sum,
+          a_torn_header, a_short_sum, a_sum_of_another_part, no_sum, a_fifo, a_link, a_huge_sum]
+
+
+class Damaged:
+    """A volume with a file for each fault, one with a stale block, and a good one."""
+
+    def __init__(self, graphlane, tmp: Path):
+        self.graphlane = graphlane
+        devices = [tmp / f"d{i}" for i in range(DEVICES)]
+        for device in devices:
+            device.mkdir()
+        graphlane("create", tmp / "vol", "--verify=read", "--stripe-depth", DEPTH,
+                  *(word for device in devices for word in ("--device", device)))
+        self.made = Volume(tmp / "vol", devices)
+        self.path = self.made.path
+        self.source = tmp / "source"
+        self.source.mkdir()
+        for number, name in enumerate([fault.__name__ for fault in FAULTS] + ["a_stale_block", "good"]):
+            (self.source / name).write_bytes(random.Random(number).randbytes(SIZE))
+        graphlane("import", f"{self.source}/.", self.path)
+        self.parts = {path.name: path for path in self.made.devices[1].glob("*/parts/*/" + 32 * "?")}
+        good = self.part_of("good")
+        self.bad = {"good": []}
+        old = self.rewrite("a_stale_block", tmp / "rewriting")
+        for fault in FAULTS:
+            part = self.part_of(fault.__name__)
+            units = self.units_of(fault.__name__, part)
+            bad = fault(part, part.parents[2] / "sums" / part.parent.name / f"{part.name}.sum", good)
+            blocks = bad if bad is not None else range(len(units) * DEPTH // BLOCK)
+            self.bad[fault.__name__] = sorted({units[block * BLOCK // DEPTH] for block in blocks})
+        part = self.part_of("a_stale_block")
+        _write(part, BAD_BLOCK * BLOCK, old)
+        self.bad["a_stale_block"] = [self.units_of("a_stale_block", part)[BAD_BLOCK * BLOCK // DEPTH]]
+        for part in [*self.parts.values(), *(path for device in self.made.devices for path in device.glob("*/parts/*/*"))]:
+            with open(part, "rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+    def part_of(self, name: str) -> Path:
+        number = (self.path / name).read_bytes()[32:48].hex()  # the stub's file id
+        return self.parts[number]
+
+    def units_of(self, name: str, part: Path) -> list[int]:
+        """The units of the file that lie in the part, in its order."""
+        first = int.from_bytes((self.path / name).read_bytes()[60:64], "little")
+        return list(range((1 - first) % DEVICES, UNITS, DEVICES))
+
+    def rewrite(self, name: str, at: Path) -> bytes:
+        """Writes the block anew by a mount. The old one."""
+        part = self.part_of(name)
+        old = part.read_bytes()[BAD_BLOCK * BLOCK:(BAD_BLOCK + 1) * BLOCK]
+        unit = self.units_of(name, part)[BAD_BLOCK * BLOCK // DEPTH]
+        offset = unit * DEPTH + BAD_BLOCK * BLOCK % DEPTH
+        with self.graphlane.mounted(self.made, at):
+            _write(at / name, offset, b"new!" * (BLOCK // 4))
+        _write(self.source / name, offset, b"new!" * (BLOCK // 4))
+        return old
+
+    def expected(self, step: int = DEPTH) -> dict:
+        return {name: [sorted({unit * DEPTH // step for unit in units}), []] for name, units in self.bad.items()}
+
+
+@pytest.fixture(scope="module")
+def damaged(graphlane, tmp_path_factory):
+    return Damaged(graphlane, tmp_path_factory.mktemp("faults"))
+
+
+@contextmanager
+def mounted(damaged, *options):
+    at = damaged.path.parent / "mnt"
+    at.mkdir(exist_ok=True)
+    damaged.graphlane("mount", damaged.path, at, *options)
+    try:
+        yield at
+    finally:
+        damaged.graphlane("umount", at)
+
+
+def reader(damaged, top: Path, direct: bool, rounds: int = 1, step: int = DEPTH) -> list:
+    return [sys.executable, "-c", READER, top, damaged.source, os.O_DIRECT if direct else 0, rounds, step]
+
+
+def preloaded(damaged, *words) -> dict:
+    done = damaged.graphlane("run", *words, env={**os.environ, **PRELOADED})
+    return json.loads(done.stdout)
+
+
+def by_a_mount(damaged):
+    with mounted(damaged, "-o", "verify=read") as at:
+        return [json.loads(run(*reader(damaged, at, direct)).stdout) for direct in (False, True)]
+
+
+def preloaded_over_a_mount(damaged):
+    with mounted(damaged, "-o", "verify=read") as at:
+        return [preloaded(damaged, "--", *reader(damaged, at, direct)) for direct in (False, True)]
+
+
+def without_a_mount(damaged):
+    return [preloaded(damaged, "--no-mount", "--verify=read", "--", *reader(damaged, damaged.path, direct))
+            for direct in (False, True)]
+
+
+def cached_in_the_process(damaged):
+    """The second round comes from there."""
+    return [preloaded(damaged, "--no-mount", "--verify=read", "--io=direct", "--cache=64M", "--",
+                      *reader(damaged, damaged.path, direct=True, rounds=2))]
+
+
+SHARED_STEP = 1 << 20  # reads of less than 512 KiB are not shared
+
+
+@pytest.mark.parametrize("share", ["auto", "map"])
+def test_shared_damage_is_an_error_too(fuse, damaged, share):
+    """While another reader has the files open, both read them by the server's cache; with `map` it is shown, not copied."""
+    with mounted(damaged, "-o", "verify=read,cache=64M") as at:
+        words = ["run", "--io=direct", f"--share={share}", "--",
+                 *reader(damaged, at, direct=True, rounds=2, step=SHARED_STEP)]
+        command = [str(word) for word in [damaged.graphlane.program, *words, "stay"]]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              env={**os.environ, **PRELOADED}) as other:
+            first = json.loads(other.stdout.readline())
+            second = json.loads(damaged.graphlane(*words, env={**os.environ, **PRELOADED}).stdout)
+            shared = stats(at)["shared"]
+            other.stdin.close()
+    assert shared["fetched_bytes"] > 0
+    assert first == second == damaged.expected(SHARED_STEP)
+
+
+@pytest.mark.parametrize("way", [by_a_mount, preloaded_over_a_mount, without_a_mount, cached_in_the_process],
+                         ids=lambda way: way.__name__)
+def test_damage_is_an_error_and_the_rest_is_right(fuse, damaged, way):
+    for found in way(damaged):
+        assert found == damaged.expected()
+
+
+def test_with_verify_scrub_all_is_served(fuse, damaged):
+    """Only the blocks that are damaged themselves differ."""
+    data_faults = {"a_flipped_bit", "a_block_of_zeros", "a_block_of_another_file", "a_block_of_another_place",
+                   "a_stale_block"}
+    with mounted(damaged, "-o", "verify=scrub") as at:
+        found = json.loads(run(*reader(damaged, at, False)).stdout)
+    assert found == {name: [[], units if name in data_faults else []] for name, units in damaged.bad.items()}
+
+
+def test_an_export_refuses_each_of_them(damaged, tmp_path):
+    for name, units in damaged.bad.items():
+        done = damaged.graphlane("export", damaged.path / name, tmp_path / name, check=False)
+        assert (done.returncode == 0) == (not units), name
+        assert (tmp_path / name).exists() == (not units), name
+
+
+def test_a_scrub_names_each_of_them(damaged):
+    said = damaged.graphlane("check", "--scrub", damaged.path, check=False)
+    assert said.returncode == 4
+    problems = [line for line in said.stdout.splitlines() if line.startswith("problem: ")]
+    for name, units in damaged.bad.items():
+        about = [line for line in problems if f"/{name}: " in line]
+        assert bool(about) == bool(units or name == "a_huge_sum"), (name, said.stdout)
+        assert all("/d1" in line for line in about), about
+
+
+def test_a_map_of_a_bad_page_is_a_sigbus(fuse, damaged):
+    script = ("import mmap, sys; f = open(sys.argv[1], 'rb'); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); "
+              "print(m[0], flush=True); m[int(sys.argv[2])]")
+    unit = damaged.bad["a_flipped_bit"][0]
+    bad = unit * DEPTH + BAD_BLOCK * BLOCK % DEPTH
+    with mounted(damaged, "-o", "verify=read") as at:
+        done = run(sys.executable, "-c", script, at / "a_flipped_bit", bad, check=False)
+    assert done.returncode == -signal.SIGBUS and done.stdout != ""
+
+
+@pytest.mark.parametrize(("kind", "algorithm"), [("lists", "pagerank"), ("dual", "pagerank"), ("pages", "pagerank-delta")])
+def test_a_graph_engine_does_not_compute_on_damage(graphlane, tmp_path, kind, algorithm):
+    r = random.Random(1)
+    edges = "".join(f"{r.randrange(20_000)} {r.randrange(20_000)}\n" for _ in range(100_000))
+    (tmp_path / "edges.txt").write_text(edges)
+    graphlane("convert", tmp_path / "edges.txt", tmp_path / "graph", "--to", kind)
+    devices = [tmp_path / f"d{i}" for i in range(2)]
+    for device in devices:
+        device.mkdir()
+    graphlane("create", tmp_path / "vol", "--verify=read", "--stripe-depth", DEPTH, "--min-size", DEPTH,
+              *(word for device in devices for word in ("--device", device)))
+    graphlane("import", tmp_path / "graph", tmp_path / "vol")
+    graphlane("algo", algorithm, tmp_path / "vol/graph")
+    for part in devices[1].glob("*/parts/*/*"):
+        if (size := part.stat().st_size) > 0:
+            _write(part, size // 2, bytes([part.read_bytes()[size // 2] ^ 1]))
+    done = graphlane("algo", algorithm, tmp_path / "vol/graph", check=False)
+    assert done.returncode != 0 and "do not match their checksum" in done.stderr, done.stdout + done.stderr
