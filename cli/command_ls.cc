@@ -27,8 +27,7 @@ std::string describe_node(const Volume& volume, const TreePlace& place, const st
   if (S_ISDIR(info.st_mode)) return "directory";
   if (S_ISLNK(info.st_mode)) return "link";
   if (!S_ISREG(info.st_mode)) return "special";
-  const Fd fd(::openat(place.directory_fd, place.path.c_str(),
-                       O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const Fd fd = open_place(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!fd) return "unreadable";
   Layout layout;
   const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);

@@ -84,7 +84,7 @@ class Binder {
 
   // Empty: the file is not a stub.
   Outcome<std::optional<Claim>> read_claim(TreePlace place) const {
-    const Fd at(open_below(place.directory_fd, place.path.c_str(), O_PATH | O_NOFOLLOW));
+    const Fd at = open_place(place, O_PATH | O_NOFOLLOW);
     struct stat st;
     if (!at || ::fstat(at.get(), &st) != 0) return place.error(errno, "cannot open");
     if (!S_ISREG(st.st_mode)) return std::optional<Claim>();
@@ -148,7 +148,7 @@ class Binder {
     const Claim* owner = nullptr;  // the stub that the parts are bound to
     std::vector<std::string> reasons;
     for (const Claim& claim : claims) {
-      const Fd at(open_below(claim.place.directory_fd, claim.place.path.c_str(), O_PATH | O_NOFOLLOW));
+      const Fd at = open_place(claim.place, O_PATH | O_NOFOLLOW);
       uint32_t generation = 0;
       if (claim.layout.format == kStubFormat && verify_parts(volume_, at.get(), claim.layout, claim.place.shown)) {
         owner = &claim;
@@ -191,7 +191,7 @@ class Binder {
     const TreePlace& place = claim.place;
     uint32_t generation = 0;
     if (Outcome<void> may = may_bind(claim, is_chosen, &generation); !may) return may;
-    const Fd at(open_below(place.directory_fd, place.path.c_str(), O_PATH | O_NOFOLLOW));
+    const Fd at = open_place(place, O_PATH | O_NOFOLLOW);
     const Fd stub = open_to_bind(at);
     if (!stub) return place.error(errno, "cannot open");
     if (Result<void> mine = lock_to_change(stub.get(), F_WRLCK); !mine) {

@@ -34,7 +34,8 @@ Outcome<void> check_unchanged(int fd, const TreePlace& place, const struct stat&
 }
 
 Outcome<Fd> create_file(const TreePlace& to, uint64_t size_bytes) {
-  Fd fd(::openat(to.directory_fd, to.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const ShortPlace place(to);
+  Fd fd(::openat(place.directory_fd(), place.path(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) return to.error(errno, "cannot create");
   if (::ftruncate(fd.get(), static_cast<off_t>(size_bytes)) != 0) {
     return to.error(errno, "cannot write");

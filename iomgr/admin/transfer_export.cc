@@ -157,7 +157,8 @@ Outcome<void> write_lists(const std::vector<TreeNode>& nodes, const TreePlace& s
     const TreePlace list{.directory_fd = copy.directory_fd, .path = copy.path + ".missing",
                          .shown = copy.shown + ".missing"};
     const int how = overwrite ? O_TRUNC : O_EXCL;
-    const Fd file(::openat(list.directory_fd, list.path.c_str(),
+    const ShortPlace place(list);
+    const Fd file(::openat(place.directory_fd(), place.path(),
                            O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | how, 0600));
     const std::string text = format_missing(found->second);
     if (!file) return list.error(errno, "cannot create");
@@ -196,7 +197,8 @@ uint64_t logical_bytes(const std::vector<TreeNode>& nodes, const TreePlace& top)
   for (const TreeNode& node : nodes) {
     if (!S_ISREG(node.info.st_mode) || node.info.st_size != kStubSize) continue;
     const TreePlace place = top.at(node.path);
-    const Fd fd = open_regular(place.directory_fd, place.path.c_str(), O_RDONLY);
+    const ShortPlace stub(place);
+    const Fd fd = open_regular(stub.directory_fd(), stub.path(), O_RDONLY);
     Layout layout;
     const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
     if (verdict && *verdict == StubVerdict::kStub) bytes += layout.logical_size - kStubSize;
@@ -236,7 +238,8 @@ Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions&
   FileReplacer replace;
   if (options.overwrite) {
     replace = [](const TreePlace& staged, const TreePlace& existing) -> Outcome<void> {
-      if (::rename(staged.path.c_str(), existing.path.c_str()) == 0) return {};
+      const ShortPlace new_file(staged), old_file(existing);
+      if (::renameat(new_file.directory_fd(), new_file.path(), old_file.directory_fd(), old_file.path()) == 0) return {};
       return existing.error(errno, "cannot replace");
     };
   }

@@ -236,7 +236,7 @@ class Import {
     const Outcome<NewParts> made = create_parts(volume_, layout, from.shown, is_dense);
     Outcome<void> written = made ? write_striped(fd, from, info, layout, stub->get()) : made.error();
     if (written) written = write_stub(fd, to, layout, stub->get());
-    if (!written) ::unlinkat(to.directory_fd, to.path.c_str(), 0);
+    if (const ShortPlace place(to); !written) ::unlinkat(place.directory_fd(), place.path(), 0);
     if (!written && made) (void)remove_parts(volume_, layout.file_id);
     return written;
   }
@@ -305,9 +305,9 @@ class Import {
   }
 
   Outcome<void> replace_file(const TreePlace& staged, const TreePlace& existing) {
-    const Fd old = open_regular(existing.directory_fd, existing.path.c_str(), O_RDONLY);
-    if (::renameat(staged.directory_fd, staged.path.c_str(), existing.directory_fd,
-                   existing.path.c_str()) != 0) {
+    const ShortPlace from(staged), to(existing);
+    const Fd old = open_regular(to.directory_fd(), to.path(), O_RDONLY);
+    if (::renameat(from.directory_fd(), from.path(), to.directory_fd(), to.path()) != 0) {
       return existing.error(errno, "cannot replace");
     }
     if (const auto layout = own_layout_of_removed(volume_, old.get())) {

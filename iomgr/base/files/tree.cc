@@ -193,29 +193,31 @@ Outcome<std::vector<TreeNode>> list_down_to(const TreePlace& top, size_t depth_m
 
 Outcome<void> copy_link(const TreePlace& from, const struct stat& info, const TreePlace& to) {
   char target[PATH_MAX + 1];
-  const ssize_t length = ::readlinkat(from.directory_fd, from.path.c_str(), target, PATH_MAX);
+  const ShortPlace source(from), copy(to);
+  const ssize_t length = ::readlinkat(source.directory_fd(), source.path(), target, PATH_MAX);
   if (length < 0) return from.error(errno, "cannot read the link");
   target[length] = '\0';
-  if (::symlinkat(target, to.directory_fd, to.path.c_str()) != 0) {
+  if (::symlinkat(target, copy.directory_fd(), copy.path()) != 0) {
     return to.error(errno, "cannot create");
   }
-  copy_attributes_at(info, to.directory_fd, to.path.c_str());
+  copy_attributes_at(info, copy.directory_fd(), copy.path());
   return {};
 }
 
 Outcome<void> copy_special(const struct stat& info, const TreePlace& to) {
-  if (::mknodat(to.directory_fd, to.path.c_str(), (info.st_mode & S_IFMT) | 0600, info.st_rdev) !=
-      0) {
+  const ShortPlace copy(to);
+  if (::mknodat(copy.directory_fd(), copy.path(), (info.st_mode & S_IFMT) | 0600, info.st_rdev) != 0) {
     return to.error(errno, "cannot create the special file");
   }
-  copy_attributes_at(info, to.directory_fd, to.path.c_str());
+  copy_attributes_at(info, copy.directory_fd(), copy.path());
   return {};
 }
 
 // Opens a listed file, and checks that it is still the same.
 Outcome<void> copy_regular(const TreePlace& from, const struct stat& info, const TreePlace& to,
                            const FileCopier& copy_file) {
-  const Fd fd = open_regular(from.directory_fd, from.path.c_str(), O_RDONLY);
+  const ShortPlace source(from);
+  const Fd fd = open_regular(source.directory_fd(), source.path(), O_RDONLY);
   if (!fd) return from.error(errno, "cannot open");
   struct stat now;
   if (::fstat(fd.get(), &now) != 0) return from.error(errno, "cannot read");
@@ -225,12 +227,16 @@ Outcome<void> copy_regular(const TreePlace& from, const struct stat& info, const
   return copy_file(fd.get(), from, info, to);
 }
 
+Outcome<void> make_directory(const TreePlace& place) {
+  const ShortPlace made(place);
+  if (::mkdirat(made.directory_fd(), made.path(), 0700) == 0) return {};
+  return place.error(errno, "cannot create");
+}
+
 Outcome<void> copy_node(const TreePlace& from, const struct stat& info, const TreePlace& to,
                         const FileCopier& copy_file) {
   switch (info.st_mode & S_IFMT) {
-    case S_IFDIR:
-      if (::mkdirat(to.directory_fd, to.path.c_str(), 0700) == 0) return {};
-      return to.error(errno, "cannot create");
+    case S_IFDIR: return make_directory(to);
     case S_IFLNK: return copy_link(from, info, to);
     case S_IFREG: return copy_regular(from, info, to, copy_file);
     default: return copy_special(info, to);
@@ -238,9 +244,9 @@ Outcome<void> copy_node(const TreePlace& from, const struct stat& info, const Tr
 }
 
 void copy_directory_attributes(const TreePlace& from, const TreePlace& to) {
-  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  const Fd source(::openat(from.directory_fd, from.path.c_str(), kFlags));
-  const Fd target(::openat(to.directory_fd, to.path.c_str(), kFlags));
+  const ShortPlace original(from), copy(to);
+  const Fd source(::openat(original.directory_fd(), original.path(), kDirectoryFlags));
+  const Fd target(::openat(copy.directory_fd(), copy.path(), kDirectoryFlags));
   if (source && target) copy_attributes(source.get(), target.get());
 }
 
@@ -282,6 +288,16 @@ Fd open_place(const TreePlace& place, int flags) {
   return Fd(open_below(from, std::string(rest).c_str(), flags));
 }
 
+ShortPlace::ShortPlace(const TreePlace& place) : directory_fd_(place.directory_fd), path_(place.path.c_str()) {
+  if (place.path.size() < PATH_MAX) return;
+  const size_t slash = place.path.rfind('/');
+  if (slash != std::string::npos && slash > 0) {
+    parent_ = open_place({.directory_fd = place.directory_fd, .path = place.path.substr(0, slash), .shown = place.shown},
+                         O_PATH | O_DIRECTORY);
+  }
+  path_ = parent_ ? path_ + slash + 1 : "";
+}
+
 Outcome<std::vector<TreeNode>> list_tree(const TreePlace& top) { return list_down_to(top, SIZE_MAX); }
 
 Outcome<std::vector<TreeNode>> list_directory(const TreePlace& top) { return list_down_to(top, 1); }
@@ -293,10 +309,11 @@ Outcome<void> copy_tree(const TreePlace& from, const std::vector<TreeNode>& node
     const TreePlace target = to.at(node.path);
     if (!S_ISDIR(node.info.st_mode) && node.info.st_nlink > 1) {
       const auto [first, is_first] =
-          linked.try_emplace({node.info.st_dev, node.info.st_ino}, target.path);
+          linked.try_emplace({node.info.st_dev, node.info.st_ino}, node.path);
       if (!is_first) {
-        if (::linkat(to.directory_fd, first->second.c_str(), to.directory_fd, target.path.c_str(),
-                     0) != 0) {
+        const TreePlace first_place = to.at(first->second);
+        const ShortPlace old_name(first_place), new_name(target);
+        if (::linkat(old_name.directory_fd(), old_name.path(), new_name.directory_fd(), new_name.path(), 0) != 0) {
           return target.error(errno, "cannot link");
         }
         continue;
@@ -312,8 +329,9 @@ Outcome<void> check_target(const TreePlace& from, const std::vector<TreeNode>& n
                            const TreePlace& to, bool overwrite) {
   for (const TreeNode& node : nodes) {
     const TreePlace target = to.at(node.path);
+    const ShortPlace place(target);
     struct stat there;
-    if (::fstatat(target.directory_fd, target.path.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (::fstatat(place.directory_fd(), place.path(), &there, AT_SYMLINK_NOFOLLOW) != 0) {
       if (errno == ENOENT) continue;
       return target.error(errno, "cannot read");
     }
@@ -330,7 +348,7 @@ Outcome<void> check_target(const TreePlace& from, const std::vector<TreeNode>& n
     }
     // A link is replaced itself, unless it leads to a special file, as /dev/stdout does.
     if (S_ISLNK(there.st_mode)) {
-      (void)::fstatat(target.directory_fd, target.path.c_str(), &there, 0);  // no change if dangling
+      (void)::fstatat(place.directory_fd(), place.path(), &there, 0);  // no change if dangling
     }
     if (!S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode) && !S_ISDIR(there.st_mode)) {
       return make_error(EEXIST, "{}: exists and is not a regular file", target.shown);
@@ -381,7 +399,8 @@ Outcome<void> move_tree(const TreePlace& staged, const std::vector<TreeNode>& no
 }
 
 Result<void> rename_new(const TreePlace& from, const TreePlace& to) {
-  if (::renameat2(from.directory_fd, from.path.c_str(), to.directory_fd, to.path.c_str(),
+  const ShortPlace old_name(from), new_name(to);
+  if (::renameat2(old_name.directory_fd(), old_name.path(), new_name.directory_fd(), new_name.path(),
                   RENAME_NOREPLACE) == 0) {
     return {};
   }
@@ -389,10 +408,10 @@ Result<void> rename_new(const TreePlace& from, const TreePlace& to) {
   // Without that flag: checks first, so another process may win the race. `to` may lie on another
   // filesystem.
   struct stat there;
-  if (::fstatat(to.directory_fd, to.path.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0) {
+  if (::fstatat(new_name.directory_fd(), new_name.path(), &there, AT_SYMLINK_NOFOLLOW) == 0) {
     return Errno{EEXIST};
   }
-  if (::renameat(from.directory_fd, from.path.c_str(), to.directory_fd, to.path.c_str()) != 0) {
+  if (::renameat(old_name.directory_fd(), old_name.path(), new_name.directory_fd(), new_name.path()) != 0) {
     return last_errno();
   }
   return {};

@@ -74,6 +74,19 @@ Outcome<void> walk_tree(const TreePlace& top, const TreeVisitor& visitor);
 // descriptor (but see openat2(2): kernels before 5.6 check the last name only).
 Fd open_place(const TreePlace& place, int flags);
 
+// A place as the *at() calls take it, whatever the length of its path.
+class ShortPlace {
+ public:
+  explicit ShortPlace(const TreePlace& place);
+  int directory_fd() const { return parent_ ? parent_.get() : directory_fd_; }
+  const char* path() const { return path_; }  // valid while the TreePlace is; "": there is no such place
+
+ private:
+  int directory_fd_;
+  Fd parent_;
+  const char* path_;
+};
+
 // The top and all below it, a directory before its entries, names in order. Other processes may
 // change the tree meanwhile.
 Outcome<std::vector<TreeNode>> list_tree(const TreePlace& top);
