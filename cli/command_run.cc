@@ -68,11 +68,12 @@ Outcome<FoundVolumes> find_volumes(const RunOptions& options) {
   }
   FoundVolumes found;
   const auto add = [&](const std::string& root) -> Outcome<void> {
+    if (!find_volume_mount(root)) {
+      const auto volume = Volume::open(root);
+      if (!volume) return volume.error();
+      found.to_mount.push_back(*volume);
+    }
     found.any = true;
-    if (find_volume_mount(root)) return {};
-    const auto volume = Volume::open(root);
-    if (!volume) return volume.error();
-    found.to_mount.push_back(*volume);
     return {};
   };
   for (const std::string& root : named) {
@@ -82,28 +83,34 @@ Outcome<FoundVolumes> find_volumes(const RunOptions& options) {
     if (named.contains(root)) continue;
     if (Outcome<void> added = add(root); !added) complain(added.error().text + " (not mounted for the command)");
   }
+  // One that cannot be opened is told when a program wants it.
+  for (const std::string& root : finder.listed()) {
+    if (!named.contains(root)) (void)add(root);
+  }
   return found;
 }
 
 // The volumes that a running program of the command needs.
 std::vector<std::shared_ptr<const Volume>> find_later(const LaterQuestion& question) {
-  std::set<std::string> roots;
-  if (question.path.empty()) {
-    VolumeFinder finder(question.directory, question.environment);
-    finder.look_at_command(question.words, question.program);
-    finder.look_at_environment();
-    roots = finder.named();
-    roots.merge(finder.guessed());
-  } else if (const Outcome<std::string> root = find_volume_root(question.path)) {
-    roots.insert(*root);
-  }
   Volumes volumes;
-  for (const std::string& root : roots) {
-    if (find_volume_mount(root)) continue;
-    const auto volume = Volume::open(root);
-    if (volume) volumes.push_back(*volume);
-    else complain(volume.error().text);
+  const auto add = [&](const std::set<std::string>& roots, bool tells) {
+    for (const std::string& root : roots) {
+      if (find_volume_mount(root)) continue;
+      const auto volume = Volume::open(root);
+      if (volume) volumes.push_back(*volume);
+      else if (tells) complain(volume.error().text);
+    }
+  };
+  if (!question.path.empty()) {
+    if (const Outcome<std::string> root = find_volume_root(question.path)) add({*root}, /*tells=*/true);
+    return volumes;
   }
+  VolumeFinder finder(question.directory, question.environment);
+  finder.look_at_command(question.words, question.program);
+  finder.look_at_environment();
+  add(finder.named(), /*tells=*/true);
+  add(finder.guessed(), /*tells=*/true);
+  add(finder.listed(), /*tells=*/false);
   return volumes;
 }
 

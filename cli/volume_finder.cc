@@ -92,6 +92,12 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
+std::set<std::string> without(const std::set<std::string>& all, const std::set<std::string>& some) {
+  std::set<std::string> others;
+  std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::inserter(others, others.end()));
+  return others;
+}
+
 // A file's beginning, if it is a regular one that holds text; else "".
 std::string read_text(const std::string& path, uint64_t bytes_max) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -117,11 +123,10 @@ VolumeFinder::VolumeFinder(std::string directory, const std::vector<std::string>
 }
 
 std::set<std::string> VolumeFinder::guessed() const {
-  std::set<std::string> others;
-  std::set_difference(found_.begin(), found_.end(), named_.begin(), named_.end(),
-                      std::inserter(others, others.end()));
-  return others;
+  return without(found_, named_);
 }
+
+std::set<std::string> VolumeFinder::listed() const { return without(without(listed_, found_), named_); }
 
 void VolumeFinder::look_at_command(const std::vector<std::string>& words, const std::string& program) {
   if (words.empty()) return;
@@ -248,8 +253,13 @@ void VolumeFinder::look_below(const std::string& directory, uint32_t depth) {
     if (probes_left_ == 0) return;
     --probes_left_;
     const std::string path = joined(directory, entry->d_name);
-    if (::access(joined(path, kVolumeJson).c_str(), F_OK) == 0) look_at_path(path);
-    else if (depth > 1) below.push_back(path);
+    if (::access(joined(path, kVolumeJson).c_str(), F_OK) == 0) {
+      is_listing_ = true;
+      look_at_path(path);
+      is_listing_ = false;
+    } else if (depth > 1) {
+      below.push_back(path);
+    }
   }
   for (const std::string& path : below) look_below(path, depth - 1);
 }
@@ -257,7 +267,8 @@ void VolumeFinder::look_below(const std::string& directory, uint32_t depth) {
 // Whether the path lies in a volume.
 bool VolumeFinder::look_at_path(const std::string& path) {
   if (path.empty() || path.size() >= 4096) return false;
-  const std::string key = path + (is_word_ ? "\n!" : "\n?");
+  const std::string how = is_word_ ? "\n!" : is_listing_ ? "\n," : "\n?";
+  const std::string key = path + how;
   if (!seen_.insert(key).second) return false;
   // A missing path lies in a volume only if its nearest parent does.
   std::string there = fs::path(path).lexically_normal().string();
@@ -266,11 +277,10 @@ bool VolumeFinder::look_at_path(const std::string& path) {
     if (slash == std::string::npos) return false;
     there.resize(std::max<size_t>(slash, 1));
   }
-  if (there.size() <= 1 || (!is_word_ && !seen_.insert(there + "\n.").second)) return false;
+  if (there.size() <= 1 || (!is_word_ && !seen_.insert(there + how + ".").second)) return false;
   const Outcome<std::string> root = find_volume_root(there);
   if (!root) return false;
-  (is_word_ ? named_ : found_).insert(*root);
-  found_.insert(*root);
+  place_of_found().insert(*root);
   return true;
 }
 

@@ -208,3 +208,14 @@ def test_an_unknown_option_is_a_usage_error(graphlane, words):
     assert result.returncode == 2
     (line,) = result.stderr.splitlines()
     assert words[0] in line and "graphlane run --help" in line
+
+
+def test_a_damaged_volume_that_merely_lies_there_is_not_told(graphlane, fuse, volume, tmp_path):
+    """It is once a program, or a text, names it."""
+    made = volume(depth="64K")
+    made.devices[1].rename(tmp_path / "away")
+    at = {"cwd": made.path.parent, "check": False}
+    assert graphlane("run", "--", "true", **at).stderr == ""
+    assert "is not there" in graphlane("run", "--", "sh", "-c", "cat vol/data", **at).stderr
+    named = graphlane("run", "--", "ls", "vol", **at)
+    assert named.returncode == 125 and "is not there" in named.stderr
