@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import PRELOADED, Volume, run
+from harness import BUILD, PRELOADED, Volume, run
 from stubs import naming_itself, parts_of_file
 
 OWNER, STRANGER = 4242, 65534
@@ -203,6 +203,24 @@ def is_imported(place, user, path):
     return b""
 
 
+def reads_by_the_kit(place, user, path):
+    """A grid whose edges the stub says to be."""
+    grid = place.tmp / "grid"
+    if not grid.exists():
+        (place.tmp / "edges").write_text("".join(f"{n} {n + 1}\n" for n in range(1000)))
+        place.graphlane("convert", "-p", "1", place.tmp / "edges", grid)
+        (grid / "column").unlink()
+        run("chmod", "-R", "a+rwX", grid)
+    (grid / "column").unlink(missing_ok=True)
+    (grid / "column").symlink_to(path)
+    program = BUILD / "bin/grid_program"
+    done = [place.preloaded(user, program, "components", grid, 1 << 20),
+            place.act(user, program, "components", grid, 1 << 20)]
+    assert all(one.returncode != 0 for one in done), done
+    assert b"is a stub of a volume" in done[1].stderr
+    return b"".join(one.stdout + one.stderr for one in done)
+
+
 def checks_and_repairs(place, user, path):
     return place.act(user, place.graphlane.program, "check", "--repair", place.volume.path).stdout
 
@@ -214,7 +232,7 @@ def lists(place, user, path):
 ENTRIES = [reads_without_a_mount, reads_directly_without_a_mount, writes_without_a_mount, truncates_without_a_mount,
            changes_rights_without_a_mount, removes_without_a_mount, replaces_without_a_mount,
            reads_while_it_is_served, reads_by_a_private_mount, uses_a_mount, is_preloaded_on_a_mount, exports,
-           restripes, removes_by_command, is_replaced_by_an_import, is_imported, checks_and_repairs, lists]
+           restripes, reads_by_the_kit, removes_by_command, is_replaced_by_an_import, is_imported, checks_and_repairs, lists]
 
 
 @pytest.mark.parametrize("user", [0, STRANGER], ids=["root", "user"])

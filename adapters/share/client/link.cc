@@ -12,6 +12,7 @@
 #include "adapters/share/memory/sealed_memory.h"
 #include "adapters/share/schedule/labels.h"
 #include "iomgr/base/files/regular_file.h"
+#include "iomgr/volume/stub/stub.h"
 
 namespace graphlane::share {
 namespace {
@@ -93,6 +94,12 @@ Outcome<void> Link::open_files() {
     if (!identity) return make_error(EINVAL, "{}: not a regular file", path);
     struct stat st;
     if (::fstat(file.get(), &st) != 0) return os_error(errno, path, "cannot stat");
+    graphlane::Layout stub;
+    const Result<StubVerdict> verdict = read_stub(file.get(), static_cast<uint64_t>(st.st_size), &stub);
+    if (verdict && *verdict != StubVerdict::kNotAStub) {
+      return make_error(EINVAL, "{}: is a stub of a volume, not the file itself; start the program by `graphlane run`, or "
+                        "give it the file on a mount", path);
+    }
     // With several owners only root and this user are trusted with all files.
     const uid_t owner = is_mapped_user(st.st_uid) ? st.st_uid : ::geteuid();
     owner_ = files_.empty() || owner_ == owner ? owner : ::geteuid();
