@@ -83,7 +83,7 @@ Outcome<FoundVolumes> find_volumes(const RunOptions& options) {
     if (named.contains(root)) continue;
     if (Outcome<void> added = add(root); !added) complain(added.error().text + " (not mounted for the command)");
   }
-  // One that cannot be opened is told when a program wants it.
+  // A listed volume that cannot be opened is reported when a program opens a file in it.
   for (const std::string& root : finder.listed()) {
     if (!named.contains(root)) (void)add(root);
   }

@@ -85,7 +85,7 @@ def a_block_of_another_place(part, sums, other):
 
 
 def a_torn_sum(part, sums, other):
-    """Of its last page, the sectors behind the first 64 checksums were never written."""
+    """The sectors behind the first 64 checksums were never written."""
     size = sums.stat().st_size
     _write(sums, 16384 + 4 * 64, bytes(size - 16384 - 4 * 64))
     return range(64, -(-part.stat().st_size // BLOCK))
@@ -125,7 +125,7 @@ def a_link(part, sums, other):
 
 
 def a_huge_sum(part, sums, other):
-    """What is behind the checksums is never read, and does not make them wrong."""
+    """Bytes behind the checksums are never read, and do not make them wrong."""
     os.truncate(sums, 1 << 42)
     return []
 
