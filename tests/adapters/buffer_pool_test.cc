@@ -141,8 +141,8 @@ TEST_F(BufferPoolTest, CountsDescriptorsAgainstALimit) {
   EXPECT_TRUE(pool.make_room(kBytes, 1, {.bytes = kBytes, .count = 1}, released)) << "a late job's";
 }
 
-// Five sweeps over ten partitions with room for four: at least the three places that are
-// not the current one's save a load a sweep. LRU would load all fifty.
+// Five sweeps over ten partitions with room for four. The three places besides the current one save
+// at least a load a sweep each. LRU would load all fifty.
 TEST_F(BufferPoolTest, SweepsHitTheBeginOfALargerGraph) {
   for (int sweep = 0; sweep < 5; ++sweep) {
     for (uint32_t p = 0; p < kPartitions; ++p) {

@@ -9,7 +9,7 @@
 namespace graphlane::share {
 namespace {
 
-// Formula 1 as it is printed, for one candidate; in long double, with room for rounding.
+// Formula 1 as printed, for one candidate, in long double, with a margin for rounding.
 bool fits(const ChunkSizing& s, uint64_t chunk_bytes) {
   const long double all = static_cast<long double>(chunk_bytes) * s.core_count;
   return all + all / s.graph_bytes * s.vertex_count * s.vertex_bytes + s.reserved_bytes <=

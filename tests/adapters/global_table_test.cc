@@ -28,7 +28,7 @@ class GlobalTableTest : public testing::Test {
     table_.begin_sweep(job, std::move(active));
     table_.ask(job);
   }
-  // Loads what is open, and gives it out: "1:0 2:0" are jobs and their partition.
+  // Loads and grants what is open. The result "1:0 2:0" has jobs and their partitions.
   std::string step() {
     std::string said;
     for (int i = 0; i < 2; ++i) {
@@ -92,7 +92,7 @@ TEST_F(GlobalTableTest, AJobThatDoesNotNeedTheOpenPartitionIsSuspended) {
   EXPECT_EQ(step(), "1:0");
 }
 
-// Formula 5 is of what jobs need now: in each round, what job 2 needs comes first.
+// Formula 5 uses the current needs of jobs: in each round, the units that job 2 needs come first.
 TEST_F(GlobalTableTest, EachRoundHasItsOwnOrder) {
   begin(1, some({0, 1, 2, 3}));
   begin(2, some({3}));
@@ -115,7 +115,7 @@ TEST_F(GlobalTableTest, EachRoundHasItsOwnOrder) {
 }
 
 TEST_F(GlobalTableTest, AnOpenPartitionStaysOpenWhileAJobNeedsIt) {
-  GlobalTable table(2, 2);  // a core is free: nobody waits for the other
+  GlobalTable table(2, 2);  // a core is free, so no job waits
   for (const JobId job : {1, 2}) {
     table.add_job(job, 1);
     table.begin_sweep(job, PartitionSet(2, true));
@@ -250,7 +250,7 @@ TEST_F(BatchTest, PrefetchesUpToTheLimit) {
   EXPECT_EQ(wanted, (std::vector<GlobalTable::Batch>{{0, 1, 2}, {3}}));
 }
 
-// What loaders make is loaded by a job that asks for it: until job 2 asks, 1 is not.
+// A loaders' unit is loaded by the job that asks for it: until job 2 asks, unit 1 is not.
 TEST_F(GlobalTableTest, AComputingJobThatNeedsTheOpenUnitIsAHolder) {
   begin(2, some({0, 1}));
   EXPECT_EQ(step(), "2:0");
@@ -305,8 +305,8 @@ TEST_F(GlobalTableTest, AFailedLoadIsReportedToWaitingJobs) {
   EXPECT_TRUE(table_.needs(2, 0)) << "it has not asked: it would never learn";
 }
 
-// A job that computes is not told, and still needs it: it used to be loaded again and again until
-// that one asked.
+// A computing job gets no message, but still needs the unit. The unit was once loaded repeatedly
+// until that job asked.
 TEST_F(GlobalTableTest, AFailedLoadIsTriedAgainForTheNextAsker) {
   begin(1, some({0, 1}));
   begin(2, some({0, 1, 2}));
@@ -323,7 +323,7 @@ TEST_F(GlobalTableTest, AFailedLoadIsTriedAgainForTheNextAsker) {
   EXPECT_EQ(ask(2), "2:1") << "it can be loaded after all";
 }
 
-// Jobs that come, ask, stall and die at random, against what must always be true.
+// Random joins, requests, stalls and deaths of jobs keep the invariants.
 TEST_F(GlobalTableTest, EveryJobGetsEachOfItsPartitionsOnce) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
@@ -332,13 +332,13 @@ TEST_F(GlobalTableTest, EveryJobGetsEachOfItsPartitionsOnce) {
         .unit_bytes = {}, .batch_bytes = random() % 5, .ahead_bytes = random() % 4, .first_of_same = {}};
     for (uint32_t p = 0; p < count; ++p) {
       batching.unit_bytes.push_back(random() % 3);
-      const bool goes_on = p > 0 && random() % 2 == 0;  // the partition of the one before
+      const bool goes_on = p > 0 && random() % 2 == 0;  // the partition of the previous unit
       batching.first_of_same.push_back(goes_on ? batching.first_of_same.back() : p);
     }
     GlobalTable table(count, random() % 4 + 1, batching);
     struct Model {
       std::set<uint32_t> owed;
-      std::optional<uint32_t> within;  // first_of() the last one that it was given
+      std::optional<uint32_t> within;  // first_of() the last unit that it was given
       bool waits = false;
       int sweeps_left = 0;
     };

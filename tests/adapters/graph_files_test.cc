@@ -102,7 +102,7 @@ TEST_F(GraphFilesTest, RunsAreAdjacentRanges) {
 TEST_F(GraphFilesTest, ReadsCachedRangesCorrectly) {
   lay_out({{0, 0, 5, 10'000'000}, {1, 0, 10'000'005, 3}});
   expect_loaded({0, 1});
-  graph_.direct[0] = Fd();  // not possible with this file
+  graph_.direct[0] = Fd();  // as if this file had none
   forget_cached();
   expect_loaded({1, 0});
 }

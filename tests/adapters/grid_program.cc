@@ -1,12 +1,12 @@
-// grid_program: small programs written to GridGraph's interface, for all of it that its own
-// use. They stand in for these where GRIDGRAPH_SOURCE is not set.
+// grid_program: small programs that use all of GridGraph's interface that its own programs use.
+// They stand in for these where GRIDGRAPH_SOURCE is not set.
 //
 //   grid_program components|levels|ranks|products GRID MEMORY_BYTES [ROOT]
 #include "core/graph.hpp"
 
 namespace {
 
-// The number of weak components, of a grid with each edge both ways.
+// The number of weak components of a grid with each edge in both directions.
 void components(Graph& graph) {
   BigVector<VertexId> lowest(graph.path + "/lowest", graph.vertices);
   graph.set_vertex_data_bytes(graph.vertices * long{sizeof(VertexId)});
@@ -34,7 +34,7 @@ void components(Graph& graph) {
   delete next;
 }
 
-// How many vertices are reached from the root.
+// The number of vertices that the root reaches.
 void levels(Graph& graph, VertexId root) {
   BigVector<VertexId> parent(graph.path + "/parent", graph.vertices);
   parent.fill(-1);

@@ -1,4 +1,4 @@
-// The parts of the gridgraph headers that stand by themselves, against obvious models.
+// The stand-alone parts of the gridgraph headers agree with simple models.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -82,7 +82,7 @@ TEST(GridgraphAtomicTest, LosesNoConcurrentUpdate) {
   EXPECT_FALSE(write_min(&lowest, 0));
 }
 
-// What one writer does without locked instructions.
+// A single writer needs no locked instructions.
 TEST(GridgraphAtomicTest, OneWriterGetsTheSameResults) {
   const graphlane_gridgraph::OneWriter one;
   float sum = 0.5f;

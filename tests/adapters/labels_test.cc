@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t kHash = 0x1234;
 constexpr uint64_t kChunkBytes = 192;
 
-// Edges of `record` bytes whose sources are drawn below `width`, other bytes at random.
+// Edges of `record` bytes. Their sources are drawn below `width`; the other bytes are random.
 std::string random_edges(std::mt19937& random, RecordFormat record, size_t count, uint32_t width) {
   std::string bytes(count * record.size_bytes, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());
@@ -136,8 +136,8 @@ TEST(LabelsTest, RejectsAnotherGraph) {
   EXPECT_FALSE(Labels::parse(graph.labels, kHash, kChunkBytes, sizes));
 }
 
-// With right checksums, which anybody can compute. Chunks of no bytes were divided by, and tables of
-// 2^64 bytes believed to be there.
+// Any user can compute the checksums. The code once divided by chunks of no bytes, and believed in
+// tables of 2^64 bytes.
 TEST(LabelsTest, RejectsImpossibleCounts) {
   const Graph graph = random_graph(5, {8, 0}, 40);
   LabelHeader good;

@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "a source at byte 5 is not within an edge of 8 bytes"}),
     [](const auto& row) { return std::string(row.param.name); });
 
-// Of a sparse file. Their sum was 0 modulo 2^64: a partition that fits any budget.
+// A sparse file allows such sizes. Their sum was 0 modulo 2^64: a partition that fits any budget.
 TEST(LayoutTest, RejectsSizesBeyond64Bits) {
   constexpr uint64_t kBytes = uint64_t{1} << 62;
   const FileIdentity sparse{.device = 1, .inode = 2, .size_bytes = kBytes, .modified_ns = 3};

@@ -14,7 +14,7 @@
 namespace graphlane::share {
 namespace {
 
-// Pairs of words below `limit`, as edges are, and `more` bytes behind them.
+// Pairs of words below `limit`, as edges are, followed by `more` bytes.
 std::string edges(size_t pairs, uint32_t limit, size_t more = 0) {
   std::mt19937 random(5);
   std::vector<uint32_t> words(2 * pairs);
@@ -54,7 +54,7 @@ TEST(PackedPartitionTest, RestoresBytesOfWhichOnlyTheBeginPacks) {
   EXPECT_TRUE(unpacked(*packed, bytes.size()) == bytes);
 }
 
-// Where this process has memory that the kernel may take.
+// Where this process has memory that the kernel may reclaim.
 std::vector<std::pair<char*, size_t>> yielded() {
   std::vector<std::pair<char*, size_t>> found;
   std::ifstream maps("/proc/self/smaps");

@@ -43,7 +43,7 @@ TEST(ProfileTest, WithAllEdgesActiveAccessCostComesFromOtherJobs) {
 
 TEST(ProfileTest, NoiseGivesNoNegativeCosts) {
   Profile profile;
-  profile.add(1000, 4000, 9000);  // solved: an access would take less than nothing
+  profile.add(1000, 4000, 9000);  // solved exactly: the time of an access would be negative
   profile.add(3000, 4000, 29'000);
   EXPECT_FALSE(profile.costs().access_measured);
   EXPECT_EQ(profile.costs().access_ps, 0u);

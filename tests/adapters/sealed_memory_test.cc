@@ -18,7 +18,8 @@ TEST(SealedMemoryTest, CannotBeChangedByAnyProcess) {
   EXPECT_LT(::ftruncate(memory->get(), 1), 0);
   EXPECT_LT(::fallocate(memory->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 5), 0);
   EXPECT_EQ(::mmap(nullptr, 5, PROT_READ | PROT_WRITE, MAP_SHARED, memory->get(), 0), MAP_FAILED);
-  // Not by opening it once more either, which a mode would allow the same user and root.
+  // Opening it again does not help either, although its mode would allow that to the same user and
+  // to root.
   const Fd again = reopen(memory->get(), O_RDWR);
   if (again) {
     EXPECT_LT(::pwrite(again.get(), "E", 1, 0), 0);

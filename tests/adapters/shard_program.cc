@@ -1,13 +1,13 @@
-// shard_program: GraphChi's parallel sliding windows in short, over adapters/graphchi. It
-// stands in for GraphChi's programs where GRAPHCHI_SOURCE is not set; graphchi/ has what it
-// takes of GraphChi's other headers.
+// shard_program: GraphChi's parallel sliding windows in short, over adapters/graphchi. It stands in
+// for GraphChi's programs where GRAPHCHI_SOURCE is not set. graphchi/ has the parts of GraphChi's
+// other headers that it needs.
 //
 //   shard_program components|degrees BASE SHARDS THREADS [SUBINTERVALS [WAIT_FILE]]
 //
-// components: each vertex gets the lowest label that can reach it either way; labels go by
-// the edges' values. degrees: in- and out-degree of each vertex, by structure alone. Results
-// are BASE.4B.vout and the line "VERTICES loaded BYTES shared BYTES". WAIT_FILE: after the
-// first iteration it goes on when the file is there.
+// components: each vertex gets the lowest label of its weak component; labels pass through the
+// edges' values. degrees: in- and out-degree of each vertex, from the structure alone. The results
+// are BASE.4B.vout and the line "VERTICES loaded BYTES shared BYTES". With WAIT_FILE it waits after
+// the first iteration until the file exists.
 #include <omp.h>
 #include <poll.h>
 

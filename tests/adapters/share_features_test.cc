@@ -1,4 +1,4 @@
-// Loaders, labels and active vertices, snapshots, turns, and what bad input is told.
+// Loaders, labels and active vertices, snapshots, turns, and the answers to bad input.
 #include <sys/resource.h>
 #include <time.h>
 
@@ -181,7 +181,7 @@ class ActiveTest : public ShareTest {
   }
   static bool has(const Vertices& set, uint32_t v) { return (set[v / 64] >> v % 64 & 1) != 0; }
 
-  // The sum over edges from active vertices, and the edges that came for it.
+  // The sum over edges from active vertices, and the number of edges delivered for it.
   static std::pair<uint64_t, uint64_t> active_sweep(ShareJob& job, const Vertices& active) {
     uint64_t sum = 0;
     uint64_t count = 0;
@@ -207,8 +207,8 @@ class ActiveTest : public ShareTest {
     }
     return sum;
   }
-  // Sweeps until the graph is labelled, which goes on beside the jobs, and the job has the labels:
-  // then partitions stay away.
+  // Sweeps until the graph is labelled, beside the jobs, and the job has the labels. From then on
+  // partitions are skipped.
   void learn(ShareJob& job) const {
     const Vertices one = range(0, 1);
     while (active_sweep(job, one).second == edges_.size()) {}
@@ -271,8 +271,8 @@ TEST_F(ActiveTest, LabelsAreMadeOnceAndKeptBesideTheGraph) {
   EXPECT_EQ(job.statistics().labelled_partitions, 0u);
 }
 
-// Once they are in the memory that jobs share, the coordinator has none of its own for them. It kept
-// what they were made of, too.
+// Once the labels are in shared memory, the coordinator keeps no copy of its own. It once kept the
+// input of the labels too.
 TEST_F(ActiveTest, KeepsOneCopyOfTheLabelsInMemory) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "not applicable: a sanitizer keeps what is freed";
@@ -295,7 +295,7 @@ TEST_F(ActiveTest, KeepsOneCopyOfTheLabelsInMemory) {
   EXPECT_LT(anonymous_bytes(), before + graph_bytes() / 4);
 }
 
-// A partition for whose labels there was no memory was tried again at once, for ever.
+// A partition without memory for its labels was once retried without end.
 TEST_F(ActiveTest, RunsWithoutLabelsIfTheyDoNotFit) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "not applicable: a sanitizer needs address space without end";
@@ -306,7 +306,7 @@ TEST_F(ActiveTest, RunsWithoutLabelsIfTheyDoNotFit) {
   const pid_t coordinator = this->coordinator();
   uint64_t pages = 0;
   std::ifstream("/proc/" + std::to_string(coordinator) + "/statm") >> pages;
-  // With what its heap grows by, and none for a mapping of a partition, which has 1 MB.
+  // Allows the growth of its heap, but no mapping of a partition, which has 1 MB.
   const rlim_t bytes_max = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) + graph_bytes() / 32;
   const rlimit limit{.rlim_cur = bytes_max, .rlim_max = bytes_max};
   ASSERT_EQ(::prlimit(coordinator, RLIMIT_AS, &limit, nullptr), 0);
@@ -327,7 +327,7 @@ TEST_F(ActiveTest, RunsWithoutLabelsIfTheyDoNotFit) {
   EXPECT_EQ(this->coordinator(), coordinator);
 }
 
-// They tell of each chunk which vertices have edges there, and anybody might read them.
+// The labels tell for each chunk which vertices have edges there, and any user might read them.
 TEST_F(ActiveTest, LabelsAreReadableOnlyAsTheGraphIs) {
   for (const mode_t mode : {0600u, 0640u, 0644u}) {
     std::filesystem::remove(label_path());
@@ -343,8 +343,8 @@ TEST_F(ActiveTest, LabelsAreReadableOnlyAsTheGraphIs) {
   }
 }
 
-// A sweep leaves empty partitions out: as long as those had to be in memory to be labelled, such
-// a graph never had its labels.
+// A sweep skips empty partitions. While labels needed those in memory, such a graph was never
+// labelled.
 TEST_F(ActiveTest, EmptyPartitionsNeedNoLabels) {
   make_grid(3, 1);
   JobProcess process([this] {
@@ -411,8 +411,8 @@ TEST_F(ActiveTest, KeepsLabelsInMemoryIfTheyCannotBeWritten) {
   EXPECT_FALSE(std::filesystem::exists(label_path()));
 }
 
-// Labels of a graph of as many bytes that has edges from nowhere: a stranger may plant them where
-// anybody may write. They used to be believed, and no edge came.
+// The labels belong to a graph of the same size with other edges. Any user may plant them in a
+// world-writable directory. They were once believed, and no edge came.
 TEST_F(ActiveTest, IgnoresLabelsOfAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   {
@@ -441,7 +441,7 @@ TEST_F(ActiveTest, IgnoresLabelsOfAnotherUser) {
   {
     const Vertices few = range(300, 400);
     ShareJob job = this->job();
-    active_sweep(job, few);  // would get them with its first partition
+    active_sweep(job, few);  // it would get them with its first partition
     ASSERT_EQ(active_sweep(job, few).first, expected(few));
     learn(job);
     EXPECT_EQ(active_sweep(job, few).first, expected(few));
@@ -452,7 +452,7 @@ TEST_F(ActiveTest, IgnoresLabelsOfAnotherUser) {
   EXPECT_EQ(st.st_uid, 0u) << "they were made anew";
 }
 
-// Beside a stranger's graph they would be of somebody who is believed elsewhere.
+// Another job would believe labels of this user beside a stranger's graph.
 TEST_F(ActiveTest, LeavesNoLabelsBesideAnotherUsersGraph) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   ASSERT_EQ(::chown(path("column").c_str(), 65534, 65534), 0);
@@ -506,7 +506,7 @@ TEST_F(SnapshotTest, AMutationIsPrivateToItsJob) {
   EXPECT_EQ(sweep(other), hash_);
 }
 
-// Its bytes went, or became others, under who read them.
+// The chunk's bytes were once freed or changed under their reader.
 TEST_F(SnapshotTest, AMutationOfTheCurrentChunkHoldsFromTheNextStartOn) {
   ShareJob changed = job();
   std::string bytes = bytes_of(one_);
@@ -522,7 +522,7 @@ TEST_F(SnapshotTest, AMutationOfTheCurrentChunkHoldsFromTheNextStartOn) {
   EXPECT_EQ(sweep(changed), with(3, many));
 }
 
-// It was for nobody any more, and stayed for ever.
+// The update had no reader any more, and once stayed for ever.
 TEST_F(SnapshotTest, WritingTheFileDropsUpdates) {
   {
     ShareJob updating = job();
@@ -571,7 +571,7 @@ TEST_F(SnapshotTest, ChangedEdgesCountAsActive) {
   ShareJob before = job();
   const Vertices few = range(980, 1000);
   learn(before);
-  active_sweep(before, few);  // knows the labels: partition 0 has no such source
+  active_sweep(before, few);  // has the labels: partition 0 has no such source
   const std::string bytes = bytes_of(two_);
   before.update(0, 1, bytes.data(), bytes.size());  // a chunk more
   ShareJob after = job();
@@ -582,7 +582,7 @@ TEST_F(SnapshotTest, ChangedEdgesCountAsActive) {
   EXPECT_EQ(active_sweep(before, few).first, expected(few) + edge_hash(two_[1]));
 }
 
-// The highest number made 2^32 chunks of the partition, of which 0 were gone through.
+// The highest number once made 2^32 chunks of the partition, of which none was processed.
 TEST_F(SnapshotTest, AddsChunksOneBehindTheLast) {
   ShareJob job = this->job();
   const std::string bytes = bytes_of(one_);
@@ -630,8 +630,8 @@ TEST_F(LoaderTest, ALoadDecidesThePartitionsChunks) {
 
 // --- a coordinator that dies ----------------------------------------------------
 
-// Formula 1 is of the first job's U_v, and who comes first to the new coordinator is anybody.
-// Whoever came second used to be told that the graph had been updated.
+// Formula 1 uses the U_v of the first job, and any job may be the first at the new coordinator. The
+// second job was once told that the graph had been updated.
 TEST_F(SnapshotTest, JobsGoOnIfTheNewCoordinatorHasOtherChunks) {
   ShareJob first = ActiveTest::job();
   ShareJob second = job();

@@ -1,5 +1,5 @@
-// What the tests of whole jobs share: a small graph in a directory that goes away, jobs in
-// processes of their own, and a look at the coordinator.
+// Fixture for tests of whole jobs: a small graph in a temporary directory, jobs in processes of
+// their own, and a view of the coordinator.
 #pragma once
 
 #include <fcntl.h>
@@ -33,8 +33,8 @@ struct TestEdge {
   uint32_t target;
 };
 
-// One bit of proof for each edge, which adds up in any order: a sweep's total shows whether
-// each edge came once.
+// Each edge adds a random value. The sum does not depend on the order, so a sweep's total shows
+// whether each edge came once.
 inline uint64_t edge_hash(const TestEdge& edge) {
   uint64_t x = (uint64_t{edge.source} << 32 | edge.target) + 0x9e3779b97f4a7c15;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
@@ -54,7 +54,7 @@ inline uint64_t hash_of(const void* edges, uint64_t size_bytes) {
 
 inline constexpr unsigned kHangSeconds = 60;
 
-// A number that processes share.
+// A number shared between processes.
 template <class T>
 class Shared {
  public:
@@ -65,7 +65,7 @@ class Shared {
   Shared(const Shared&) = delete;
   std::atomic<T>& operator*() { return *value_; }
   std::atomic<T>* operator->() { return value_; }
-  // A hang is ended by a job's alarm; in the test's own process, here.
+  // A job's alarm ends a hang; in the test's own process, this one does.
   void await(T value) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2 * kHangSeconds);
     while (value_->load() < value) {
@@ -131,9 +131,9 @@ class ShareTest : public testing::Test {
     std::string name = (std::filesystem::temp_directory_path() / "share-XXXXXX").string();
     dir_ = ::mkdtemp(name.data());
     ::chmod(dir_.c_str(), 0755);
-    // Tells the coordinators that this test's jobs start from all others.
+    // Tells the coordinators which jobs belong to this test.
     ::setenv("GRAPHLANE_SHARE_TEST", dir_.c_str(), 1);
-    // One that crashed would be replaced, and nobody would notice.
+    // A coordinator that crashed would be replaced unnoticed.
     ::setenv("GRAPHLANE_SHARE_LOG", path("log").c_str(), 1);
     std::ofstream(path("log")).close();
     ::chmod(path("log").c_str(), 0666);
@@ -144,7 +144,7 @@ class ShareTest : public testing::Test {
     await_end_of_coordinators();
     std::ifstream log(path("log"));
     for (std::string line; std::getline(log, line);) {
-      // LeakSanitizer's, of a thread that has been joined and that the kernel still lists.
+      // LeakSanitizer counts a joined thread that the kernel still lists.
       if (line.find("Unable to get registers from thread") == line.npos) ADD_FAILURE() << line;
     }
     std::filesystem::remove_all(dir_);
@@ -203,7 +203,7 @@ class ShareTest : public testing::Test {
     return static_cast<uint32_t>(cache.size_bytes / 1024 * graph_bytes() / cache.core_count / kVertices);
   }
   ShareJob job() const { return ShareJob::grid(dir_.c_str(), options()); }
-  // Another graph of the same file: it is cut into so many equal partitions.
+  // Another graph of the same file, cut into so many equal partitions.
   ShareJob job_by_parts(uint32_t partition_count) const { return job_by_parts(partition_count, options()); }
   ShareJob job_by_parts(uint32_t partition_count, graphlane_share_options options) const {
     const std::string name = path("column");
@@ -221,7 +221,7 @@ class ShareTest : public testing::Test {
     return ShareJob(options);
   }
 
-  // One sweep over all; its edges' hash.
+  // Sweeps once over all partitions. Returns the hash of the edges.
   static uint64_t sweep(ShareJob& job, const std::function<void()>& at_chunk = [] {}) {
     uint64_t sum = 0;
     job.sweep([&](const graphlane_share_chunk& chunk) {

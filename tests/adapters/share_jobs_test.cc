@@ -1,5 +1,4 @@
-// Jobs in processes of their own: they compute right, share loads, and nobody waits for
-// the dead.
+// Jobs in processes of their own compute right results, share loads, and do not wait for dead jobs.
 #include "tests/adapters/share_fixture.h"
 
 namespace graphlane::share {
@@ -20,7 +19,7 @@ TEST_F(ShareJobsTest, OneJobGetsEachEdgeOnceASweep) {
 TEST_F(ShareJobsTest, ManyJobsLoadHardlyMoreThanOne) {
   constexpr int kJobs = 6;
   constexpr int kSweeps = 4;
-  budget_bytes_ = 3 * partition_bytes_max();  // nothing stays
+  budget_bytes_ = 3 * partition_bytes_max();  // nothing stays in memory
   Shared<int> attached;
   Shared<int> through;
   Shared<uint64_t> loaded_bytes;
@@ -43,9 +42,9 @@ TEST_F(ShareJobsTest, ManyJobsLoadHardlyMoreThanOne) {
   }
   for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
   EXPECT_EQ(*shared_bytes, kJobs * kSweeps * graph_bytes());
-  // One job alone loads kSweeps graphs, six alone six times as much. Twice as much leaves room
-  // for jobs that come to a sweep's end in different rounds; whom a busy machine has made
-  // late has a round of his own.
+  // A single job loads kSweeps graphs, six separate jobs six times as much. Twice as much leaves
+  // room for jobs that end a sweep in different rounds. A job that a busy machine made late has a
+  // round of its own.
   EXPECT_LE(*loaded_bytes, (2 * kSweeps + *late) * graph_bytes());
 }
 
@@ -55,11 +54,11 @@ TEST_F(ShareJobsTest, PartOfAGraphLargerThanTheBudgetStaysInMemory) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(sweep(job), hash_);
   const auto statistics = job.statistics();
   EXPECT_LE(statistics.buffer_bytes_max, budget_bytes_);
-  // All of it once, then about half of it four times; LRU would load all of it again.
+  // The whole graph once, then about half of it four times. LRU would load all of it each time.
   EXPECT_LE(statistics.loaded_partitions, kPartitions + 4 * 3 * kPartitions / 4);
 }
 
-// Of which each takes more than 64 KiB, and a third of them packed.
+// Each partition has more than 64 KiB, and a third of that packed.
 TEST_F(ShareJobsTest, PackingKeepsMoreThanTheBudgetInMemory) {
   make_grid(320'000, 2);
   budget_bytes_ = graph_bytes() / 10 * 7;
@@ -83,7 +82,7 @@ TEST_F(ShareJobsTest, APackedGraphGivesTheSameEdges) {
   for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
 }
 
-// How many partitions this process has mapped.
+// The number of partitions that this process has mapped.
 size_t mapped_partitions() {
   size_t count = 0;
   std::ifstream maps("/proc/self/maps");
@@ -133,10 +132,10 @@ TEST_F(ShareJobsTest, AJobComesWhileAnotherIsInItsSweep) {
   EXPECT_EQ(second.wait(), 0);
 }
 
-// What befalls a job in its fifth chunk, while three others work.
+// A mishap hits a job in its fifth chunk, while three others work.
 class MishapTest : public ShareTest {
  protected:
-  // The others' sweeps are right, and over, whatever the unlucky one does.
+  // The others' sweeps are right and end, whatever that job does.
   void others_go_on(const std::function<void()>& mishap, const std::function<void(JobProcess&)>& then) {
     Shared<int> attached;
     Shared<int> through;
@@ -186,8 +185,8 @@ TEST_F(MishapTest, ASpinningJobHoldsNoJobUpAndCatchesUp) {
                [](JobProcess& job) { EXPECT_EQ(job.wait(), 0); });
 }
 
-// It used to be given partitions together with the others, who then waited for ever: a late job
-// is not found to be late once more.
+// Such a job once shared partitions with the others, which then waited for ever: a late job is not
+// found late again.
 TEST_F(MishapTest, ALateJobThatStopsAgainHoldsNoJobUp) {
   Shared<int> attached;
   Shared<int> stops;
@@ -201,7 +200,7 @@ TEST_F(MishapTest, ALateJobThatStopsAgainHoldsNoJobUp) {
     ShareJob job = crowding_job();
     ++*attached;
     attached.await(3);
-    // In its first partition; and, when it has caught up, in one that it has in common.
+    // In its first partition and, after it has caught up, in a shared one.
     const uint64_t chunk_count = graph_bytes() / kPartitions / job.statistics().chunk_bytes;
     uint64_t chunk = 0;
     EXPECT_EQ(sweep(job, [&] {
@@ -297,7 +296,7 @@ TEST_F(ShareJobsTest, JobsThatComeAndDieAtRandomLeaveNothingBehind) {
   const size_t descriptors = descriptor_count(coordinator);
   const auto seed = static_cast<uint32_t>(::getpid());
   std::mt19937 random(seed);
-  std::vector<std::pair<JobProcess, bool>> jobs;  // and whether it is to die
+  std::vector<std::pair<JobProcess, bool>> jobs;  // and whether it will die
   for (int i = 0; i < 60; ++i) {
     const uint32_t fate = random();
     const bool dies = fate % 3 == 0;
@@ -379,10 +378,10 @@ TEST_F(ShareJobsTest, BuffersStayWithinTheBudget) {
   for (JobProcess& job : jobs) EXPECT_EQ(job.wait(), 0);
 }
 
-// The same file, cut otherwise.
+// Two graphs of one file, which is cut differently.
 using LayoutsTest = ShareTest;
 
-// Each had the whole budget.
+// Each once had the whole budget.
 TEST_F(LayoutsTest, ShareOneBudget) {
   budget_bytes_ = graph_bytes();
   ShareJob first = job();
@@ -440,7 +439,7 @@ TEST_F(ShareJobsTest, APartitionLargerThanTheBudgetIsRefused) {
 }
 
 TEST_F(ShareJobsTest, AGraphThatChangesUnderAJobIsAnError) {
-  budget_bytes_ = 2 * partition_bytes_max();  // or all of the graph as it was is in memory
+  budget_bytes_ = 2 * partition_bytes_max();  // otherwise all of the graph as it was is in memory
   ShareJob job = this->job();
   EXPECT_EQ(sweep(job), hash_);
   make_grid(20'000, 2);

@@ -1,4 +1,4 @@
-// Who gets what: strangers, other users, and jobs that lie.
+// Rights of strangers and other users, and jobs that lie.
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -26,7 +26,7 @@ void become(uid_t user) {
 
 class ShareRightsTest : public ShareTest {
  protected:
-  // A connection to the graph's coordinator, past the library.
+  // A connection to the graph's coordinator without the library.
   Fd connect() const {
     const Fd file(::open(path("column").c_str(), O_PATH | O_CLOEXEC));
     struct stat st;
@@ -45,7 +45,7 @@ class ShareRightsTest : public ShareTest {
                   static_cast<unsigned long long>(st.st_dev), static_cast<unsigned long long>(st.st_ino));
     return name;
   }
-  // Until root's place is taken, or is not.
+  // Waits until root's address is taken, or is free.
   bool await_place(bool taken) const {
     const std::string place = place_of(0);
     for (unsigned i = 0; i < 1000 * kHangSeconds; ++i, ::usleep(1000)) {
@@ -55,11 +55,12 @@ class ShareRightsTest : public ShareTest {
     }
     return false;
   }
-  // Root's coordinator, for everybody.
+  // Root's coordinator, which serves all users.
   JobProcess serve() const {
     const std::string program =
         std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../bin" / kCoordinatorName;
-    // An earlier test's file may have had this one's inode, and its coordinator still go.
+    // An earlier test's file may have had this inode number, and its coordinator may still be
+    // ending.
     EXPECT_TRUE(await_place(false));
     JobProcess server([&] {
       ::execl(program.c_str(), program.c_str(), ("--serve=" + dir_).c_str(), nullptr);
@@ -116,7 +117,7 @@ TEST_F(ShareRightsTest, ADescriptorNotOpenForReadingGivesNoAccess) {
   EXPECT_EQ(resident.statistics().jobs, 1u);
 }
 
-// The refusal repeated it, and was too long to be sent: an assertion ended the coordinator.
+// The refusal once repeated it, and was too long to send: an assertion ended the coordinator.
 TEST_F(ShareRightsTest, ATooLongFileNameIsRefused) {
   ShareJob resident = job();
   const pid_t coordinator = this->coordinator();
@@ -162,7 +163,7 @@ TEST_F(ShareRightsTest, MalformedMessagesAreCutOff) {
     if (i % 2 == 0) {
       ASSERT_EQ(attach(socket, file.get()), "welcome");
     }
-    // Messages of the known kinds, with anything in them.
+    // Messages of the known kinds with random content.
     for (int m = 0; m < 8; ++m) {
       std::string bytes(random() % 200, '\0');
       for (char& byte : bytes) byte = static_cast<char>(random());
@@ -193,7 +194,7 @@ TEST_F(ShareRightsTest, WithoutAFreeSlotAJobWaitsForOne) {
   EXPECT_EQ(last.get(), hash_);
 }
 
-// They used to keep all places, and a job was told after ten seconds that nobody answers.
+// They once took all places, and a job failed after ten seconds without an answer.
 TEST_F(ShareRightsTest, AConnectionThatDoesNotAttachIsCutOff) {
   ShareJob resident = job();
   std::vector<Fd> mute(1023);
@@ -243,7 +244,7 @@ TEST_F(ShareRightsTest, AJobNeedsTheRightToRead) {
     become(kStranger);
     graphlane_share* job = nullptr;
     EXPECT_EQ(graphlane_share_init_grid(dir_.c_str(), nullptr, &job, nullptr), -EACCES);
-    // And by its own messages: it may connect, and gets nothing.
+    // Its own messages give nothing either: it may connect, and gets no reply.
     const Fd file(::open(path("column").c_str(), O_PATH | O_CLOEXEC));
     EXPECT_EQ(attach(connect(), file.get()), "column: file 0 is not one that the job has open for reading");
   });
@@ -259,7 +260,7 @@ TEST_F(ShareRightsTest, AnotherUserWithReadAccessSharesRootsCoordinator) {
     ShareJob job = this->job();
     EXPECT_EQ(job.statistics().jobs, 2u);
     EXPECT_EQ(sweep(job), hash_);
-    // It may read, and that is all.
+    // It may read, and nothing else.
     const TestEdge edge{1, 2};
     EXPECT_EQ(graphlane_share_update(job.get(), 0, 0, &edge, sizeof edge), -EACCES);
   });
@@ -267,7 +268,7 @@ TEST_F(ShareRightsTest, AnotherUserWithReadAccessSharesRootsCoordinator) {
   EXPECT_EQ(sweep(resident), hash_);
 }
 
-// The coordinator asked for memory of its size, and ended.
+// The coordinator once allocated memory of that size, and ended.
 TEST_F(ShareRightsTest, ALabelFileOfAnySizeBesideAnotherUsersGraphIsHarmless) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   ShareJob resident = job();
@@ -290,7 +291,7 @@ TEST_F(ShareRightsTest, ALabelFileOfAnySizeBesideAnotherUsersGraphIsHarmless) {
                           {reinterpret_cast<const char*>(&all), sizeof all}));
     ASSERT_TRUE(send_head(socket.get(), NextMessage{}));
     ASSERT_TRUE(receive_message(socket.get()));
-    // They are made, which begins when those of the file are refused.
+    // The labels are made, which begins when those in the file are refused.
     StatisticsMessage statistics;
     do {
       ASSERT_TRUE(send_head(socket.get(), PlainMessage{Kind::kAskStatistics}));
@@ -303,7 +304,7 @@ TEST_F(ShareRightsTest, ALabelFileOfAnySizeBesideAnotherUsersGraphIsHarmless) {
   EXPECT_EQ(this->coordinator(), coordinator);
 }
 
-// It decides how large chunks are for all who come after it.
+// The value decides the chunk size of all later jobs.
 TEST_F(ShareRightsTest, AnotherUsersVertexSizeIsLimitedToAPage) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   JobProcess server = serve();
@@ -337,7 +338,8 @@ TEST_F(ShareRightsTest, AnotherUsersGraphGetsOnlyTheMemoryLeft) {
       ADD_FAILURE() << "there is no room for it";
     } catch (const ShareError& refused) {
       EXPECT_EQ(refused.code(), ENOMEM);
-      // Of 8 partitions: 20,000 bytes, 8 × (256 + 24) of tables and 2 for the job. Of 4: as many for two.
+      // 8 partitions need 20,000 bytes, 8 × (256 + 24) of tables and 2 for the job. 4 partitions
+      // need as many bytes for two.
       EXPECT_STREQ(refused.what(), "column: wants 41121 bytes of the buffers' budget, other graphs leave 4424");
     }
   });
@@ -345,7 +347,7 @@ TEST_F(ShareRightsTest, AnotherUsersGraphGetsOnlyTheMemoryLeft) {
   EXPECT_EQ(sweep(resident), hash_);
 }
 
-// Nothing that is loaded is in them, so that they cost none of the budget: 512 of 160 MB each.
+// They hold no loaded bytes, so they cost none of the budget: 512 of 160 MB each.
 TEST_F(ShareRightsTest, AnotherUsersTablesCountAgainstTheBudget) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   budget_bytes_ = graph_bytes() + (uint64_t{1} << 20);
@@ -360,7 +362,7 @@ TEST_F(ShareRightsTest, AnotherUsersTablesCountAgainstTheBudget) {
     layout.ranges.resize(100'000);
     EXPECT_EQ(attach(connect(), file.get(), layout),
               "the graph's layout is not sealed, or larger than 1048576 bytes");
-    // Each job of it has sets of its partitions.
+    // Each of its jobs has sets of its partitions.
     layout.partition_count = 3000;
     layout.ranges.clear();
     std::vector<Fd> jobs(512);
@@ -380,7 +382,7 @@ TEST_F(ShareRightsTest, AnotherUsersTablesCountAgainstTheBudget) {
   EXPECT_EQ(resident.statistics().jobs, 1u);
 }
 
-// Each has a part of the budget: with 512 of them, others had next to none.
+// Each once got a part of the budget: with 512 of them, other graphs had next to none.
 TEST_F(ShareRightsTest, AnotherUsersGraphsAreLimited) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   ShareJob resident = job();
@@ -397,7 +399,7 @@ TEST_F(ShareRightsTest, AnotherUsersGraphsAreLimited) {
       EXPECT_EQ(attach(it, file.get(), layout),
                 &it < &jobs.back() ? "welcome" : "column: this user has 8 graphs here already");
     }
-    // Others' do not count, nor does one that it has already.
+    // Jobs of others do not count, nor does a graph that it has already.
     EXPECT_EQ(attach(connect(), file.get()), "welcome");
     --layout.vertex_count;
     EXPECT_EQ(attach(connect(), file.get(), layout), "welcome");
@@ -415,7 +417,7 @@ TEST_F(ShareRightsTest, AnotherUsersGraphsAreLimited) {
   EXPECT_EQ(stranger.wait(), 0);
 }
 
-// A graph has as many edges as its ranges say, which may overlap: so had the labels.
+// A graph has as many edges as its ranges say, and these may overlap. Labels once did too.
 TEST_F(ShareRightsTest, AnotherUsersLabelsCountAgainstTheBudget) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   constexpr uint32_t kCopies = 64;
@@ -440,7 +442,7 @@ TEST_F(ShareRightsTest, AnotherUsersLabelsCountAgainstTheBudget) {
         ASSERT_TRUE(answer && answer->read(plain));
       } while (plain.kind == Kind::kUnits);
       ASSERT_EQ(plain.kind, Kind::kSweepEnd);
-      ::usleep(100'000);  // they are made beside it
+      ::usleep(100'000);  // they are made in the background
       ASSERT_TRUE(send_head(socket.get(), PlainMessage{Kind::kAskStatistics}));
       const auto answer = receive_message(socket.get());
       ASSERT_TRUE(answer && answer->read(statistics));
@@ -453,8 +455,8 @@ TEST_F(ShareRightsTest, AnotherUsersLabelsCountAgainstTheBudget) {
   EXPECT_EQ(sweep(resident), hash_);
 }
 
-// A graph that was updated stays when its jobs have gone, and each layout of a file is a graph; not what
-// the file was before it was written.
+// An updated graph stays after its jobs have gone, and each layout of a file is a graph. The file's
+// state before a write is not kept.
 TEST_F(ShareRightsTest, AnotherUsersUpdatesAreLimitedToFewGraphs) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   budget_bytes_ = graph_bytes() + (uint64_t{1} << 20);
@@ -491,7 +493,7 @@ TEST_F(ShareRightsTest, AnotherUsersUpdatesAreLimitedToFewGraphs) {
   EXPECT_EQ(sweep(resident), hash_);
 }
 
-// It ended the coordinator.
+// This once ended the coordinator.
 TEST_F(ShareRightsTest, ALayoutLargerThanMemoryIsRefused) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "not applicable: a sanitizer needs address space without end";
@@ -512,11 +514,11 @@ TEST_F(ShareRightsTest, ALayoutLargerThanMemoryIsRefused) {
   EXPECT_EQ(this->coordinator(), coordinator);
 }
 
-// One that never listened was waited for until its place was free: there was no job at all.
+// A stranger that never listened was once waited for until it left: no job could start.
 TEST_F(ShareRightsTest, AnotherUserAtRootsAddressIsNotTrusted) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   for (const bool listens : {true, false}) {
-    // The stranger takes root's place before root comes.
+    // The stranger takes root's address before root's coordinator starts.
     ASSERT_TRUE(await_place(false));
     Shared<int> bound;
     Shared<int> over;
@@ -590,7 +592,8 @@ TEST_F(ShareRightsTest, TheOwnersCoordinatorServesOthers) {
   EXPECT_EQ(owner.wait(), 0);
 }
 
-// By the number of all who have none in a user namespace: there its coordinator may be anybody's.
+// All users without a mapping share this number in a user namespace, so its coordinator there could
+// belong to any of them.
 TEST_F(ShareRightsTest, TheOverflowUserOwnsNothing) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   uid_t nobody = 0;

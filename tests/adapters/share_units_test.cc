@@ -1,5 +1,5 @@
-// Partitions that are loaded piece by piece, as they are large beside the memory for them: jobs see
-// partitions all the same.
+// Partitions that are large compared with the memory are loaded in pieces. Jobs still see whole
+// partitions.
 #include "tests/adapters/share_fixture.h"
 #include "tests/sizes.h"
 
@@ -18,7 +18,8 @@ class ShareUnitsTest : public ShareTest {
     budget_bytes_ = 4 * kMiB;
   }
 
-  // With chunks of about so many bytes by formula 1, if this machine's cache is as large; 0: the largest.
+  // With chunks of about so many bytes by formula 1, if this machine's cache is as large. 0 stands
+  // for the largest.
   ShareJob job(uint64_t chunk_bytes = 0) const {
     graphlane_share_options options = this->options();
     const LastLevelCache cache = read_last_level_cache();
@@ -40,7 +41,7 @@ class ShareUnitsTest : public ShareTest {
     return set;
   }
 
-  // One sweep in which each partition comes once, whole, its chunks from the first to the last.
+  // One sweep: each partition comes once, whole, with its chunks in order.
   void expect_whole_sweep(ShareJob& job, const std::function<void()>& at_chunk = [] {}) const {
     std::set<uint32_t> seen;
     uint32_t partition;
@@ -179,7 +180,7 @@ TEST_F(ShareUnitsTest, ChangesReachTheirChunks) {
   expect_whole_sweep(other);
 }
 
-// The new coordinator cuts as the job wants that comes to it first.
+// The new coordinator cuts the file as its first job wants.
 class ShareUnitsOfAnotherTest : public ShareUnitsTest, public testing::WithParamInterface<int> {};
 
 TEST_P(ShareUnitsOfAnotherTest, JobsInTheMiddleOfAPartitionGoOn) {

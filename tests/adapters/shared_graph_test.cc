@@ -1,4 +1,5 @@
-// One graph without its process: what is loaded for whom, where there is hardly room for it.
+// One graph without a process of its own: the order of loading for its jobs, with hardly enough
+// memory.
 #include "adapters/share/coordinator/shared_graph.h"
 
 #include <fcntl.h>
@@ -30,7 +31,7 @@ class SharedGraphTest : public testing::Test {
   }
   ~SharedGraphTest() override { std::filesystem::remove(path_); }
 
-  // Batches of two partitions; with a budget for four buffers, of which nothing is for packed ones.
+  // Batches of two partitions. The budget has four buffers, and nothing for packed ones.
   std::shared_ptr<SharedGraph> make_graph() {
     GraphFiles files{.name = "graph", .files = {}, .direct = {}, .identities = {}, .layout = {},
                      .units = Units(std::vector<uint64_t>(kPartitions, kBytes), kUncut)};
@@ -69,7 +70,7 @@ class SharedGraphTest : public testing::Test {
     EXPECT_TRUE(graph.sweep(id, std::move(set), SweepMessage()));
     EXPECT_TRUE(graph.next(id, NextMessage()));
   }
-  // What the job is told next, and the partitions that it is given; kLoad: nothing in time.
+  // The next message to the job, with the partitions that it grants; kLoad if none comes in time.
   std::pair<Kind, std::vector<uint32_t>> await(SharedGraph& graph, int socket) {
     const uint64_t end_ns = monotonic_ns() + uint64_t{kWaitMs} * 1'000'000;
     while (monotonic_ns() < end_ns) {
@@ -103,8 +104,8 @@ class SharedGraphTest : public testing::Test {
 
 using Given = std::pair<Kind, std::vector<uint32_t>>;
 
-// What was there of a batch made room for the rest of it, as it is the last one in the graph, and the
-// rest for that again, and so on: what is loaded ahead, and is before it in the graph, stayed.
+// Loaded units of a batch were once evicted for the rest of it, as they come last in the graph, and
+// the rest for these again. Units loaded ahead, earlier in the graph, stayed.
 TEST_F(SharedGraphTest, LoadedUnitsOfTheOpenBatchAreNotEvictedForTheRest) {
   const auto graph = make_graph();
   const int a = attach(*graph, 1);
@@ -116,8 +117,8 @@ TEST_F(SharedGraphTest, LoadedUnitsOfTheOpenBatchAreNotEvictedForTheRest) {
   EXPECT_EQ(await(*graph, a), Given(Kind::kSweepEnd, {}));
   begin(*graph, 3, {5, 6});
   EXPECT_EQ(await(*graph, c), Given(Kind::kUnits, {5, 6}));
-  // All four are in memory, and of them c reads 5 and 6. What two jobs want is opened first: 10 and
-  // 11. 0 is ahead.
+  // All four are in memory, and c reads 5 and 6. Units that two jobs want are opened first: 10 and
+  // 11. Unit 0 is loaded ahead.
   begin(*graph, 1, {0, 10, 11});
   begin(*graph, 2, {10, 11});
   const uint64_t loaded_before = graph->statistics().loaded_partitions;

@@ -12,7 +12,7 @@ namespace {
 
 using Chunks = std::map<uint32_t, std::string>;
 
-// What a job of `version` finds changed in the partition.
+// The changed chunks that a job of `version` sees in the partition.
 Chunks seen(const Snapshots& snapshots, uint32_t partition, uint64_t version) {
   Chunks chunks;
   const Fd* overlay = snapshots.overlay(partition, version);

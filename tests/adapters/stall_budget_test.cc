@@ -28,8 +28,8 @@ TEST(StallBudgetTest, ALeaseIsFree) {
   EXPECT_TRUE(account.exhausted(710 * kMs));
 }
 
-// All of it was charged: who took twice as long as another, in turns of a batch each, was late after a
-// dozen of them.
+// The whole stall was once charged: a job twice as slow as another, in turns of a batch each, was
+// late after a dozen turns.
 TEST(StallBudgetTest, AnEarlyEndOfALeaseIsFree) {
   StallBudget account;
   for (uint64_t t = 0; t < 20'000; t += 100) {
@@ -62,7 +62,7 @@ TEST(StallBudgetTest, RegainsCreditWhileItHoldsNoJobUp) {
   StallBudget account;
   account.set_holding(0, true);
   account.set_holding(400 * kMs, false);
-  account.set_holding(2000 * kMs, true);  // 200 ms of the 400 again
+  account.set_holding(2000 * kMs, true);  // 200 of the 400 ms again
   EXPECT_EQ(account.exhausted_at_ns(), 2300 * kMs);
   EXPECT_FALSE(account.exhausted(2299 * kMs));
   EXPECT_TRUE(account.exhausted(2300 * kMs));

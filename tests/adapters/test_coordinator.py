@@ -1,4 +1,4 @@
-"""graphlane-share-coordinator refuses what it does not understand."""
+"""graphlane-share-coordinator refuses unknown options and values."""
 
 import subprocess
 

@@ -1,5 +1,5 @@
-"""Programs written to GraphChi's interface, and GraphChi's own (GRAPHCHI_SOURCE), compute on shared
-shards what igraph says, and what they compute with GraphChi's own headers."""
+"""Programs written to GraphChi's interface, and GraphChi's own (GRAPHCHI_SOURCE), compute on
+shared shards. Their results agree with igraph, and with GraphChi's own headers."""
 
 import os
 import re
@@ -19,7 +19,7 @@ PROGRAM = BUILD / "bin/shard_program"
 VERTEX_COUNT = 30_000
 SHARDS = 3
 
-# Its threads are OpenMP's, whose barriers ThreadSanitizer does not know.
+# Its threads are OpenMP's. ThreadSanitizer does not know their barriers.
 pytestmark = pytest.mark.skipif(BUILD.name == "tsan", reason="not applicable: OpenMP under tsan")
 
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(BUILD.name == "tsan", reason="not applicable: Op
 def truth() -> graphs.Truth:
     edges = graphs.random_edges(VERTEX_COUNT, 25_000, seed=7)
     edges = edges[edges[:, 0] != edges[:, 1]]
-    # One vertex with more edges than a byte counts, in each shard.
+    # One vertex in each shard has more edges than a byte counts.
     hub = [(7, target) for target in range(10, VERTEX_COUNT, 10)]
     edges = np.concatenate([edges, hub, [(0, VERTEX_COUNT - 1)]])
     return graphs.Truth(np.unique(edges, axis=0).astype(np.int32))
@@ -56,7 +56,7 @@ def said(line: str) -> list[int]:
 
 
 @pytest.mark.parametrize("threads, subintervals", [(1, 1), (2, 1), (4, 1), (2, 4)])
-def test_labels_go_by_edges_values(shards, truth, threads, subintervals):
+def test_components_by_edge_values(shards, truth, threads, subintervals):
     run(*words("components", shards, subintervals, threads=threads))
     assert (values(shards) == truth.labels()).all()
 
@@ -68,8 +68,8 @@ def test_any_number_of_shards(truth, tmp_path, shard_count):
     assert (values(base) == truth.labels()).all()
 
 
-# More files than the kit can be shown.
-def test_more_shards_than_the_kit_takes_files(truth, tmp_path):
+# The graph has more files than a job can show to the kit.
+def test_more_shards_than_the_kit_accepts(truth, tmp_path):
     base = graphs.write_shards(tmp_path / "g", truth.edges, VERTEX_COUNT, 70)
     run(*words("degrees", base, shard_count=70))
     source, target = (np.bincount(ends, minlength=VERTEX_COUNT) for ends in truth.edges.T)
@@ -84,21 +84,21 @@ def test_degrees_by_structure_alone(shards, truth, subintervals):
     assert said(line)[1] == adjacency_bytes(shards)
 
 
-def test_jobs_in_one_directory_load_the_structure_once_and_keep_their_values_apart(shards, truth):
+def test_jobs_in_one_directory_share_only_the_structure(shards, truth):
     jobs = [subprocess.Popen(words("components", shards), stdout=subprocess.PIPE, text=True)
             for _ in range(4)]
     lines = [job.communicate(timeout=100)[0] for job in jobs]
     loaded, shared = (max(said(line)[i] for line in lines) for i in [1, 2])
     assert loaded == adjacency_bytes(shards)
     assert shared > 4 * loaded
-    # The first one's results are where they always were; the others' are gone with them.
+    # The first job's results are in the usual place; those of the others are gone with them.
     assert (values(shards) == truth.labels()).all()
     assert not list(shards.parent.glob("*.job-*"))
 
 
 @pytest.mark.parametrize("homes", [[None, None], ["first", "second"]])
-def test_who_comes_later_joins(shards, truth, tmp_path, homes):
-    """The second job runs from end to end while the first one is between two iterations."""
+def test_a_late_job_shares_the_structure(shards, truth, tmp_path, homes):
+    """The second job runs to its end while the first one is between two iterations."""
     go = tmp_path / "go"
     environments = [os.environ | ({"GRAPHLANE_JOB_DIR": str(tmp_path / home)} if home else {}) for home in homes]
     for home in filter(None, homes):
@@ -118,7 +118,7 @@ def test_who_comes_later_joins(shards, truth, tmp_path, homes):
     assert homes[0] is None or not Path(f"{shards}.4B.vout").exists()
 
 
-def test_a_jobs_directory_is_one_jobs(shards, tmp_path):
+def test_a_jobs_directory_serves_one_job(shards, tmp_path):
     environment = os.environ | {"GRAPHLANE_JOB_DIR": str(tmp_path)}
     go = tmp_path / "go"
     first = subprocess.Popen(words("components", shards, 1, go), env=environment, stdout=subprocess.PIPE)
@@ -140,30 +140,30 @@ def damaged(base: Path, suffix: str, change) -> str:
     return result.stderr.replace(str(base), "g")
 
 
-def test_damage_is_told_in_one_line(shards):
+def test_damage_is_reported_in_one_line(shards):
     shard = ".edata_azv.1_3.adj"
     assert re.fullmatch(r"g\.edata_azv\.1_3\.adj: byte \d+: damaged: a vertex has more edges than there are\n",
                         damaged(shards, shard, lambda data: data[:-3]))
 
 
-def test_a_damaged_index_is_told(shards):
+def test_a_damaged_index_is_reported(shards):
     assert damaged(shards, ".edata_azv.1_3.adjidx", lambda data: data[24:48] + data[:24]).endswith(
         "adjidx: byte 24: damaged: does not go with the shard\n")
 
 
-def test_fewer_values_than_edges_are_told(shards):
+def test_missing_edge_values_are_reported(shards):
     Path(f"{shards}.edata..Z.e4B.0_3.size").write_text("4096")
     assert re.search(r"\.adj: byte \d+: damaged: more edges than values\n", damaged(
         shards, ".edata..Z.e4B.0_3_blockdir_1048576/0", lambda data: zlib.compress(bytes(4096))))
 
 
-def test_a_damaged_block_is_told(shards):
+def test_a_damaged_block_is_reported(shards):
     assert damaged(shards, ".edata..Z.e4B.2_3_blockdir_1048576/0", lambda data: data[:-9]).endswith(
         "blockdir_1048576/0: damaged: no zlib stream of "
         + Path(f"{shards}.edata..Z.e4B.2_3.size").read_text() + " bytes\n")
 
 
-def test_a_missing_shard_is_told(shards):
+def test_a_missing_shard_is_reported(shards):
     Path(f"{shards}.edata_azv.2_3.adj").unlink()
     result = run(*words("components", shards), check=False)
     assert (result.returncode, result.stderr) == (
@@ -173,7 +173,7 @@ def test_a_missing_shard_is_told(shards):
 # --- GraphChi's own programs --------------------------------------------------
 
 OPTIONS = ["nshards", 3, "filetype", "edgelist", "execthreads", 1, "loadthreads", 1, "niothreads", 1]
-# What is there after each of them: as far as known the same from run to run.
+# The files that each example leaves. As far as known they do not differ from run to run.
 EXAMPLES = {
     "connectedcomponents": [],
     "connectedcomponents-selective": ["scheduler", 1],
@@ -203,7 +203,7 @@ def source() -> Path:
 
 @pytest.fixture(scope="module")
 def examples(source, tmp_path_factory):
-    """Compiles an example of GraphChi, unchanged: examples("pagerank", shared=True)."""
+    """Compiles an unmodified example of GraphChi: examples("pagerank", shared=True)."""
     built = tmp_path_factory.mktemp("examples")
 
     def example(name: str, shared: bool) -> Path:
@@ -211,7 +211,7 @@ def examples(source, tmp_path_factory):
         ours = ["-I", ROOT / "adapters/graphchi", "-I", ROOT / "adapters/share/client"] if shared else []
         library = [ROOT / "build/plain/lib/libgraphlane-share.a", "-lfmt"] if shared else []
         if not program.exists():
-            # As GraphChi's Makefile has it; in its standard, std::random_shuffle is still there.
+            # The flags of GraphChi's Makefile. Its C++ standard still has std::random_shuffle.
             run("g++", "-std=gnu++11", "-O1", "-w", "-fopenmp", *ours, "-I", source / "src",
                 source / f"example_apps/{name}.cpp", "-o", program, *library, "-lz")
         return program
@@ -221,7 +221,7 @@ def examples(source, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def same_random(tmp_path_factory) -> Path:
-    """GraphChi draws from random() for its I/O too: what an example draws would differ."""
+    """GraphChi's I/O draws from random() too, so the example's draws would differ."""
     library = tmp_path_factory.mktemp("random") / "librandom.so"
     library.with_suffix(".c").write_text("long random(void) { return 123457; }\n")
     run("cc", "-shared", "-fPIC", library.with_suffix(".c"), "-o", library)
@@ -238,8 +238,8 @@ def write_text(path: Path, edges: np.ndarray, weight: bool = False) -> None:
 
 
 def results(directory: Path) -> dict[str, bytes]:
-    """All files but metrics, the index, whose entries have undefined bytes in between, and the
-    blocks of dynamic values, where GraphChi writes what it has not set."""
+    """All files except three kinds: metrics; the index, with undefined bytes between its
+    entries; and blocks of dynamic values, where GraphChi writes uninitialized memory."""
     return {str(file.relative_to(directory)): file.read_bytes() for file in sorted(directory.rglob("*"))
             if file.is_file() and "metrics" not in file.name and ".dynamic." not in str(file)
             and file.suffix != ".adjidx"}
@@ -264,7 +264,7 @@ def test_an_example_leaves_the_same_files(examples, source, same_random, truth, 
 
 
 def test_graphchi_streams_edges_into_a_graph(examples, source, truth, tmp_path):
-    """By a thread of its own: what it has added when is not the same from run to run."""
+    """A thread of its own adds the edges, at different times in each run."""
     write_text(tmp_path / "g", truth.edges)
     write_text(tmp_path / "more", graphs.random_edges(VERTEX_COUNT, 1000, seed=3))
     output = run(examples("streaming_pagerank", True), "file", "g", *OPTIONS, "streaming_graph_file", "more",
@@ -273,7 +273,7 @@ def test_graphchi_streams_edges_into_a_graph(examples, source, truth, tmp_path):
     assert (values(tmp_path / "g").view("<f4") > 0).all()
 
 
-def test_graphchi_components_are_the_truth(examples, source, truth, tmp_path):
+def test_graphchi_components_agree_with_igraph(examples, source, truth, tmp_path):
     write_text(tmp_path / "g", truth.edges)
     run(examples("connectedcomponents", True), "file", "g", "nshards", 3, "filetype", "edgelist", cwd=tmp_path,
         env=environment(source))
@@ -286,13 +286,13 @@ def loaded_and_jobs(output: str) -> tuple[float, int]:
 
 
 def test_graphchi_jobs_share_a_directory(examples, source, truth, tmp_path):
-    """Each adjacency byte is loaded once for all of them, also for who comes later."""
+    """Each adjacency byte is loaded once for all of them, including late jobs."""
     graph = tmp_path / "graph"
     graph.mkdir()
     write_text(graph / "g", truth.edges)
     kinds = ["connectedcomponents", "pagerank", "communitydetection", "connectedcomponents"]
     expected = {}
-    # Makes the shards for each size of values, and says what is right.
+    # Makes the shards for each size of values, and returns the right results.
     for name in kinds[:3]:
         expected[name] = run(examples(name, False), "file", graph / "g", *OPTIONS, cwd=tmp_path,
                              env=environment(source)).stdout
@@ -309,13 +309,13 @@ def test_graphchi_jobs_share_a_directory(examples, source, truth, tmp_path):
         assert job.returncode == 0
         assert answer.findall(output) == answer.findall(expected[name]) != []
         loaded, _ = loaded_and_jobs(output)
-        # As its metrics print it, in six digits.
+        # The metrics print it with six digits.
         assert loaded == pytest.approx(adjacency_bytes(graph / "g"), rel=1e-5)
     assert not list(graph.glob("*.job-*"))
 
 
 def test_graphchi_graphs_may_be_links(examples, source, truth, tmp_path):
-    """A directory of a job's own: links to the structure, copies of the values."""
+    """A job's own directory has links to the structure, and copies of the values."""
     write_text(tmp_path / "g", truth.edges)
     run(examples("connectedcomponents", False), "file", "g", *OPTIONS, cwd=tmp_path, env=environment(source))
     own = tmp_path / "own"

@@ -1,5 +1,5 @@
 """Programs written to GridGraph's interface, and GridGraph's own (GRIDGRAPH_SOURCE), compute on
-shared partitions what numpy and igraph say."""
+shared partitions. Their results agree with numpy and igraph."""
 
 import ctypes
 import fcntl
@@ -90,8 +90,8 @@ def test_many_at_once(grid, truth):
         assert float(ranks.split()[0]) == pytest.approx(truth.pagerank(10).sum(), rel=1e-6)
 
 
-# A mounted volume has no O_TMPFILE: the second job ended.
-def test_a_second_job_on_a_mounted_volume_has_vertices_of_its_own(graphlane, volume, mount, grid, truth):
+# A mounted volume has no O_TMPFILE: the second job once ended there.
+def test_jobs_on_a_mounted_volume_have_separate_vertices(graphlane, volume, mount, grid, truth):
     made = volume(depth="64K", stripe=["column", "row"])
     graphlane("import", grid, made.path)
     with mount(made) as at, open(at / "grid/rank", "wb") as first:
@@ -109,7 +109,7 @@ def test_vertices_may_have_a_directory_of_their_own(grid, truth, tmp_path):
     assert not (grid / "rank").exists()
 
 
-def test_a_grid_that_is_none_is_told_in_one_line(tmp_path):
+def test_an_invalid_grid_is_reported_in_one_line(tmp_path):
     result = run(BUILD / "bin/grid_program", "components", tmp_path, PLENTY, check=False)
     assert result.returncode == 1
     assert result.stderr == f"{tmp_path}/meta: cannot open: No such file or directory\n"
@@ -117,7 +117,7 @@ def test_a_grid_that_is_none_is_told_in_one_line(tmp_path):
 
 def test_the_budget_may_be_an_environment_variable(truth, tmp_path):
     def components(budget):
-        # A grid of its own: a coordinator that is still there would have its own budget.
+        # A grid of its own: a running coordinator would keep its own budget.
         grid = graphs.write_grid(tmp_path / budget, truth.edges, truth.vertex_count, 4)
         log = tmp_path / f"log-{budget}"
         result = run(BUILD / "bin/grid_program", "components", grid, PLENTY, check=False,
@@ -145,7 +145,7 @@ def test_the_order_of_loading_may_be_that_of_the_graph(grid, truth, tmp_path):
     assert components("graph") == (0, f"{component_count(truth)}\n", "")
 
 
-def test_an_order_that_there_is_not_is_told(grid, tmp_path):
+def test_an_unknown_order_is_reported(grid, tmp_path):
     log = tmp_path / "log"
     result = run(BUILD / "bin/grid_program", "components", grid, PLENTY, check=False,
                  env=os.environ | {"GRAPHLANE_SHARE_ORDER": "any", "GRAPHLANE_SHARE_LOG": str(log)})
@@ -164,7 +164,7 @@ def compiled(source: Path, headers: Path, program: Path, *more) -> Path:
 
 
 def shared(source: Path, program: Path) -> Path:
-    """Compiled against these headers."""
+    """Compiled with these headers."""
     return compiled(source, ROOT / "adapters/gridgraph", program,
                     ROOT / "build/plain/lib/libgraphlane-share.a", "-lfmt")
 
@@ -206,7 +206,7 @@ def test_shortest_paths_from_nowhere(sssp, grid, truth):
     assert result.stderr == f"sssp: no vertex {truth.vertex_count}: there are {truth.vertex_count}\n"
 
 
-def test_the_example_is_a_program_of_gridgraphs(grid, truth, tmp_path):
+def test_the_example_compiles_with_gridgraphs_own_headers(grid, truth, tmp_path):
     if "GRIDGRAPH_SOURCE" not in os.environ:
         pytest.skip("not applicable: GRIDGRAPH_SOURCE is not set")
     run(compiled(ROOT / "adapters/gridgraph/examples/sssp.cpp", Path(os.environ["GRIDGRAPH_SOURCE"]),
@@ -220,7 +220,7 @@ def test_the_example_is_a_program_of_gridgraphs(grid, truth, tmp_path):
 
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory):
-    """Compiles an example of GridGraph, unchanged: examples("wcc")."""
+    """Compiles an unmodified example of GridGraph: examples("wcc")."""
     if "GRIDGRAPH_SOURCE" not in os.environ:
         pytest.skip("not applicable: GRIDGRAPH_SOURCE is not set")
     source = Path(os.environ["GRIDGRAPH_SOURCE"]) / "examples"
@@ -250,7 +250,7 @@ def test_gridgraph_bfs(examples, grid, truth):
 
 def test_gridgraph_pagerank(examples, grid, truth):
     own(examples("pagerank"), grid, 10, 8)
-    # Its threads add float32 up in any order; a vertex without edges divides 0 by 0.
+    # Its threads add float32 in any order. A vertex without edges divides 0 by 0.
     rank = np.fromfile(grid / "pagerank", "<f4")
     linked = np.bincount(truth.edges[:, 0], minlength=truth.vertex_count) > 0
     assert np.allclose(rank[linked], truth.pagerank(10)[linked], rtol=1e-4)
@@ -271,7 +271,8 @@ def test_gridgraph_others_end(examples, grid, name):
 
 @contextmanager
 def watched(grid: Path, budget_bytes: int):
-    """A job that does nothing but say what all of them were given and what was loaded for it."""
+    """A job that only reads the counters: the partitions granted to all jobs, and the loads for
+    them."""
     kit = ctypes.CDLL(str(share_job.LIBRARY))
     job, counts = ctypes.c_void_p(), (ctypes.c_uint64 * 14)()  # graphlane_share_statistics
 
@@ -323,8 +324,8 @@ def test_sixteen_gridgraph_jobs_at_once(examples, tmp_path, monkeypatch):
                 child = np.flatnonzero(reached & (parent != np.arange(len(parent))))
                 assert np.isin(parent[child] * truth.vertex_count + child, edge_numbers).all()
                 assert len(child) == reached.sum() - 1
-    # All were given theirs by one coordinator: each PageRank sweeps six times. With an eighth of the
-    # graph that stays, jobs by themselves would load 0.88 of what they are given; one convoy
-    # loads 0.22, and more where it waits for cores.
+    # One coordinator served all of them: each PageRank sweeps six times. With an eighth of the
+    # graph in memory, separate jobs would load 0.88 of the granted bytes. One convoy loads 0.22,
+    # and more where it waits for cores.
     assert counts["given"] >= 4 * 6 * graph_bytes
     assert counts["loaded"] <= counts["given"] / 2

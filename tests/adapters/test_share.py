@@ -1,4 +1,4 @@
-"""The share kit as it is installed: what users compile, and the engine of the tutorial."""
+"""The installed share kit: users compile with it, and run the tutorial's engine."""
 
 import os
 import re
@@ -14,7 +14,7 @@ TUTORIAL = ROOT / "adapters/tutorial/components.cc"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """Where `make install` put the kit, below /usr of a directory."""
+    """The kit as `make install` puts it, below /usr of a directory."""
     root = tmp_path_factory.mktemp("installed")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     run("make", "-s", "-C", ROOT, "install-share", *BUILD_WORDS, f"DESTDIR={root}", "PREFIX=/usr",
@@ -22,20 +22,20 @@ def installed(tmp_path_factory):
     return root
 
 
-def test_everybody_may_read_what_root_installed(installed):
-    """Whatever root's umask."""
+def test_every_user_can_read_roots_installation(installed):
+    """That holds for any umask of root."""
     for path in installed.rglob("*"):
         assert path.is_symlink() or not path.is_file() or path.stat().st_mode & 0o444 == 0o444, path
 
 
 @pytest.mark.parametrize("destination", ["", "/elsewhere"])
-def test_what_is_installed_here_is_found_by_the_loader(destination):
+def test_the_loader_finds_the_installed_library(destination):
     said = run("make", "-n", "-C", ROOT, "install-share", f"DESTDIR={destination}").stdout
     assert ("ldconfig" in said) == (not destination)
 
 
-def test_who_gives_flags_has_ours_too():
-    """What is given on the command line took their place, and nothing compiled."""
+def test_user_flags_are_added_to_the_kits_own():
+    """Flags on the command line once replaced the project's own, and nothing compiled."""
     said = run("make", "-n", "-C", ROOT, "-W", "cli/main.cc", "CXXFLAGS=-O3", "CPPFLAGS=-DMINE", "Q=",
                f"BUILD={BUILD}", f"{BUILD}/obj/cli/main.o").stdout
     assert {"-O3", "-DMINE", "-std=c++20", "-I."} <= set(said.split())
@@ -58,7 +58,7 @@ def components(installed, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory):
-    """A grid of many components, and how many."""
+    """A grid of many components, and their number."""
     truth = graphs.Truth(graphs.random_edges(20_000, 18_000, seed=7))
     grid = graphs.write_grid(tmp_path_factory.mktemp("graph") / "grid", truth.edges,
                              truth.vertex_count, 5)

@@ -39,7 +39,7 @@ TEST_F(WorkerTest, CompletesEachTaskAfterItsWork) {
   EXPECT_EQ(completed, 100);
 }
 
-// It ended the coordinator.
+// The exception once ended the coordinator.
 TEST_F(WorkerTest, CompletesATaskAfterAnException) {
   int completed = 0;
   worker_.read([] { throw std::bad_alloc(); }, [&] { ++completed; });
@@ -49,7 +49,7 @@ TEST_F(WorkerTest, CompletesATaskAfterAnException) {
   EXPECT_EQ(completed, 3);
 }
 
-// Freeing gigabytes takes the loop's time.
+// Freeing gigabytes would block the loop.
 TEST_F(WorkerTest, FreesTheWorksCapturesBeforeCompletion) {
   auto held = std::make_shared<int>();
   const std::weak_ptr<int> watched = held;

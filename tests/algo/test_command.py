@@ -57,7 +57,7 @@ def test_a_flipped_bit_in_lists(refused, damaged, where, options):
     assert "checksum" in refused("pagerank", damaged, *options, naming=lists)
 
 
-def test_every_flipped_byte_of_header_and_index_is_noticed(refused, graphlane, tmp_path):
+def test_every_flipped_byte_of_header_and_index_is_detected(refused, graphlane, tmp_path):
     small = graphs.StoredGraph("small", 300, graphs.random_pairs(300, 900, 5)).store(graphlane, tmp_path, "varint")
     for name in ["graph", "out.index"]:
         path = small / name
@@ -83,7 +83,7 @@ def test_an_index_of_another_graph(refused, damaged, graphlane, tmp_path):
     refused("wcc", damaged, naming=damaged / "out.index")
 
 
-def test_what_is_no_graph_or_no_vertex(refused, stored, tmp_path):
+def test_an_invalid_graph_or_vertex_is_refused(refused, stored, tmp_path):
     refused("bfs", tmp_path, naming=tmp_path)
     refused("bfs", tmp_path / "none", naming="none")
     refused("bfs", stored(), "--source", str(1 << 13), naming="has no vertex 8192")
@@ -102,7 +102,7 @@ def test_a_wrong_command_line(graphlane, stored, words):
     assert graphlane("algo", *words, stored(), check=False).returncode == 2
 
 
-def test_a_result_name_must_say_the_kind(graphlane, stored, tmp_path):
+def test_a_result_name_must_have_a_known_suffix(graphlane, stored, tmp_path):
     result = graphlane("algo", "bfs", stored(), "--out", tmp_path / "out.png", check=False)
     assert result.returncode == 1 and "out.png" in result.stderr and not list(tmp_path.iterdir())
 
@@ -135,7 +135,7 @@ def test_summaries(graphlane, stored):
     assert [line.split()[0] for line in lines] == ["components", "largest"]
 
 
-def test_the_cache_serves_what_is_read_again(graphlane, stored):
+def test_the_cache_serves_repeated_reads(graphlane, stored):
     def read(cache):
         told = graphlane("algo", "pagerank", "--iterations", "10", "--cache", cache, "--json", stored("raw")).stdout
         return json.loads(told)["stats"]["device_bytes"]
@@ -162,7 +162,7 @@ def test_an_option_of_another_engine_is_refused(refused, stored, words):
     assert "and this is semiext" in refused("pagerank", stored(), *words, naming=words[0])
 
 
-def test_an_engine_without_the_algorithm_names_those_that_it_has(graphlane, tmp_path):
+def test_an_engine_without_the_algorithm_lists_its_own(graphlane, tmp_path):
     pairs = tmp_path / "pairs.txt"
     pairs.write_text("0 1\n1 2\n")
     graphlane("convert", "--to", "pages", pairs, tmp_path / "pages")

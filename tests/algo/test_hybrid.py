@@ -47,7 +47,7 @@ def explained(graphlane, path, *words):
 
 
 @pytest.mark.parametrize("algorithm", ["bfs", "wcc", "sssp", "pagerank"])
-def test_a_forced_model_is_what_all_blocks_do(graphlane, stored, algorithm):
+def test_a_forced_model_is_used_for_all_blocks(graphlane, stored, algorithm):
     words = [algorithm, "--source", GRAPH.source] if algorithm in ("bfs", "sssp") else [algorithm]
     summaries = []
     for model in MODELS:
@@ -60,7 +60,7 @@ def test_a_forced_model_is_what_all_blocks_do(graphlane, stored, algorithm):
     assert summaries == summaries[:1] * len(MODELS)
 
 
-def test_explain_tells_predicted_and_real_cost(graphlane, stored):
+def test_explain_shows_predicted_and_real_cost(graphlane, stored):
     _, iterations = explained(graphlane, stored, "bfs", "--source", GRAPH.source)
     assert iterations[0]["active"] == 1
     assert sum(one["predicted_bytes"] for one in iterations) > 0
@@ -71,7 +71,7 @@ def test_explain_tells_predicted_and_real_cost(graphlane, stored):
     assert [int(line.split()[1]) for line in lines[1:len(iterations) + 1]] == [one["active"] for one in iterations]
 
 
-def test_the_prediction_is_what_is_read(graphlane, stored):
+def test_the_prediction_equals_the_bytes_read(graphlane, stored):
     """Without a cache that would matter: one iteration of PageRank reads each in-block once."""
     _, iterations = explained(graphlane, stored, "pagerank", "--iterations", "1")
     assert iterations[0]["predicted_bytes"] >= iterations[0]["device_bytes"] > 0.8 * iterations[0]["predicted_bytes"]
@@ -112,7 +112,7 @@ def test_weights_below_zero(graphlane, tmp_path):
     refused(graphlane, path, "sssp", naming="the arc from 1 to 2 has the weight -1")
 
 
-def test_another_engine_says_what_it_expects(graphlane, stored):
+def test_another_engine_names_its_format(graphlane, stored):
     refused(graphlane, stored, "bfs", "--engine", "semiext", naming="a graph of kind dual, expected lists")
 
 

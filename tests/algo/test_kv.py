@@ -47,7 +47,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_comes_to_the_fixpoint(ranks, way):
+def test_every_way_reaches_the_fixpoint(ranks, way):
     want = GRAPH.once("limit", lambda: reference.pagerank_limit(GRAPH))
     assert np.abs(ranks(*WAYS[way])[0] - want).sum() < 1e-8
 

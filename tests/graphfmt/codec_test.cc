@@ -20,7 +20,7 @@ ListBytes encoded(const ListCodec& codec, const Neighbours& list) {
   return bytes;
 }
 
-// In memory that ends with the bytes, so that a sanitizer sees a read behind them.
+// Memory that ends with the bytes, so that a sanitizer detects a read behind them.
 Result<Neighbours> decoded(const ListCodec& codec, const ListBytes& bytes, size_t count, uint64_t limit = kNoLimit,
                            size_t slack = 0) {
   std::unique_ptr<uint8_t[]> exact(new uint8_t[bytes.size() + slack]());
@@ -116,7 +116,7 @@ TEST_P(EachCodecTest, RefusesAnotherCount) {
   }
 }
 
-// In `varint`, the first bytes of a number are a number too.
+// In `varint`, a prefix of a number is a number too.
 TEST_P(EachCodecTest, ATruncationIsAnErrorOrAnotherListBelowTheLimit) {
   std::mt19937_64 random(9);
   for (const size_t count : {1, 2, 5, 40, 130}) {
@@ -132,7 +132,8 @@ TEST_P(EachCodecTest, ATruncationIsAnErrorOrAnotherListBelowTheLimit) {
   }
 }
 
-// Damage that makes another list is for checksums; none reaches outside of it.
+// Damage that gives another valid list is the checksums' task. No damage causes a read outside the
+// list.
 TEST_P(EachCodecTest, AFlippedBitIsAnErrorOrAnotherListBelowTheLimit) {
   std::mt19937_64 random(10);
   for (const size_t count : {1, 3, 7, 66, 150}) {
@@ -160,7 +161,7 @@ TEST_P(EachCodecTest, NoiseIsAnErrorOrAListBelowTheLimit) {
   std::mt19937_64 random(11);
   for (int round = 0; round < 20'000; ++round) {
     ListBytes noise(random() % 200);
-    // All-ones and zeros are likelier to come near to what is legal.
+    // All-ones and zeros are more likely to come near valid values.
     const int kind = static_cast<int>(random() % 4);
     for (uint8_t& byte : noise) {
       byte = static_cast<uint8_t>(kind == 0 ? random() : kind == 1 ? random() & 0x81 : kind == 2 ? random() & 3 : 0xff);
@@ -214,7 +215,7 @@ ListsBlock random_block(std::mt19937_64& random, const ListCodec& codec, size_t 
   return block;
 }
 
-// In memory that ends with the bytes and with the neighbours.
+// Memory that ends with the bytes, and memory that ends with the neighbours.
 Result<Neighbours> decoded_block(const ListCodec& codec, const ListsBlock& block, uint64_t limit = kNoLimit) {
   std::unique_ptr<uint8_t[]> exact(new uint8_t[block.bytes.size()]);
   std::copy(block.bytes.begin(), block.bytes.end(), exact.get());
@@ -250,7 +251,7 @@ TEST_P(EachCodecTest, AnEmptyListBetweenListsIsLegal) {
   EXPECT_EQ(*back, block.neighbours);
 }
 
-// As lists one by one.
+// Decoding together gives the same as decoding each list.
 TEST_P(EachCodecTest, DamagedListsOneAfterTheOtherAreAnErrorOrOthersBelowTheLimit) {
   std::mt19937_64 random(14);
   for (int round = 0; round < 3000; ++round) {
@@ -264,7 +265,7 @@ TEST_P(EachCodecTest, DamagedListsOneAfterTheOtherAreAnErrorOrOthersBelowTheLimi
       default: block.bytes.resize(random() % block.bytes.size()); break;
     }
     const auto back = decoded_block(codec_, block, limit);
-    // Each list alone says the same.
+    // Each list alone gives the same.
     bool is_sound = true;
     size_t at = 0, first = 0;
     Neighbours expected;
@@ -289,7 +290,7 @@ TEST_P(EachCodecTest, DamagedListsOneAfterTheOtherAreAnErrorOrOthersBelowTheLimi
   }
 }
 
-// Without degrees, sound and damaged lists come as each of them alone.
+// Without degrees, sound and damaged lists decode as each of them alone.
 TEST_P(EachCodecTest, CountsAndDecodesListsOneAfterTheOther) {
   if (codec_.group_vertices() > 1) GTEST_SKIP() << "not applicable: its lists may have more numbers than bytes";
   std::mt19937_64 random(15);

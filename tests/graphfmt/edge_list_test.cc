@@ -61,7 +61,7 @@ TEST_F(EdgeListTest, RefusesADirectory) {
   }
 }
 
-// Long enough for many pieces (64 KiB at least), some of which end within a line.
+// Long enough for many pieces (64 KiB at least). Some pieces end within a line.
 std::string long_text(size_t lines, std::vector<Edge>& edges, unsigned seed) {
   std::mt19937 random(seed);
   std::string text;
@@ -283,7 +283,7 @@ TEST_F(EdgeListTest, RefusesABadVertexBeyondTheFirstPiece) {
   }
 }
 
-// 2^31 is a grid's limit, and what int32 holds; an edge list's is 2^32.
+// A grid is limited to 2^31 vertices, as int32 is; an edge list to 2^32.
 TEST_F(EdgeListTest, ALimitIsTheOutputs) {
   const std::string file = write("in", "2147483647 0\n");
   ASSERT_TRUE(read_edges({.path = file}, sink_));

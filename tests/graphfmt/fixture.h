@@ -1,5 +1,4 @@
-// What the tests of graphfmt share: a directory that goes away, whole files as
-// strings, edges as lists.
+// Fixture for tests of graphfmt: a temporary directory, whole files as strings, edges as lists.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -56,7 +55,7 @@ class TempDirTest : public testing::Test {
     return content.str();
   }
 
-  // In place, which is much faster than writing the file anew.
+  // Writes in place, which is much faster than rewriting the file.
   void flip_bit(const std::string& name, size_t bit) const {
     std::fstream file(path(name), std::ios::binary | std::ios::in | std::ios::out);
     file.seekg(static_cast<std::streamoff>(bit / 8));
@@ -91,7 +90,7 @@ inline std::string gzipped(const std::string& text) {
   return out;
 }
 
-// The bytes of some numbers, as they stand in a binary file.
+// The bytes of some numbers as in a binary file.
 template <class T>
 std::string bytes_of(const std::vector<T>& numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)};

@@ -65,7 +65,7 @@ TEST_P(DamagedTableTest, IsRefusedByFileOffsetAndReason) {
   const auto found = find();
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().text, fs::canonical(dir_).string() + damage.reason);
-  // And so is an import that would go by it.
+  // An import that would use the advice is refused too.
   EXPECT_FALSE(DepthChooser(4).choose(path("column")));
 }
 

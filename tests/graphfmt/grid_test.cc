@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// GridGraph's rule, in its plainest words: hand out V vertices in order, the
-// larger partitions first.
+// GridGraph's rule in its simplest form: V vertices are dealt out in order, to the larger
+// partitions first.
 std::vector<uint32_t> model_partitions(uint32_t vertex_count, uint32_t partitions) {
   std::vector<uint32_t> of;
   for (uint32_t p = 0; p < partitions; ++p) {
@@ -57,7 +57,7 @@ TEST(GridLayoutTest, DividesExactlyUpToTheLargestVertex) {
   }
 }
 
-// The whole grid in memory, by file name: `preprocess` of one thread, retold.
+// The whole grid in memory, by file name: a model of `preprocess` with one thread.
 template <class E>
 std::map<std::string, std::string> model_grid(const std::vector<E>& edges, uint32_t vertex_count,
                                               uint32_t partitions, size_t run_edges) {
@@ -306,12 +306,12 @@ TEST_F(GridTest, AFullDiskIsNamedAndLeavesNothing) {
 }
 
 TEST_F(GridTest, RemovesWhatAKilledBuildLeftButNotARunningOne) {
-  fs::create_directories(path(".grid.partial-1"));  // nobody holds its lock
+  fs::create_directories(path(".grid.partial-1"));  // its lock is free
   write(".grid.partial-1/row", "half");
   fs::create_directories(path(".grid.partial-2"));
   const Fd running(::open(path(".grid.partial-2").c_str(), O_RDONLY | O_DIRECTORY));
   ASSERT_EQ(::flock(running.get(), LOCK_EX), 0);
-  fs::create_directories(path(".grid2.partial-1"));  // another grid's
+  fs::create_directories(path(".grid2.partial-1"));  // of another grid
   make_grid();
   EXPECT_EQ(names_in_dir(),
             (std::vector<std::string>{".grid.partial-2", ".grid2.partial-1", "grid", "in"}));
@@ -325,7 +325,7 @@ TEST_F(GridTest, KilledAtAnyTimeLeavesNothingUnderTheFinalNameAndRunsAgain) {
   for (int round = 0; round < 8; ++round) {
     const pid_t child = ::fork();
     if (child == 0) {
-      // No exit handlers: they would be those of the tests.
+      // Skips exit handlers, which are those of the tests.
       ::_exit(build_grid(o) ? 0 : 1);
     }
     ::usleep(static_cast<useconds_t>(3000 * round));
@@ -376,12 +376,12 @@ TEST_F(GridTest, KeepsToItsMemoryBudget) {
   }
 }
 
-// What may be wrong with a grid, and what is said about it.
+// The ways to damage a grid, and the message for each.
 struct GridDamage {
   const char* name;
   const char* file;
-  std::string content;  // in place of what was there; "-" removes the file
-  std::string reason;   // behind the directory
+  std::string content;  // the new content; "-" removes the file
+  std::string reason;   // after the directory
 };
 class DamagedGridTest : public GridTest, public testing::WithParamInterface<GridDamage> {};
 

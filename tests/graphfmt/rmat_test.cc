@@ -43,7 +43,7 @@ TEST_F(RmatTest, AnEdgeDependsOnSeedAndIndexAlone) {
   EXPECT_FALSE(other.records == all.records);
 }
 
-// Of every level, a in the upper left quadrant and so on: within five standard
+// Each level draws the quadrants with the probabilities a, b, c, d: within five standard
 // deviations.
 TEST_F(RmatTest, EveryLevelHasTheSharesThatWereAskedFor) {
   const RmatOptions options = small_graph();

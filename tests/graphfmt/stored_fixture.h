@@ -1,5 +1,5 @@
-// What tests of stored graphs share: an edge list as a file, the arcs that a graph of it holds, and the damage that
-// a check must notice.
+// Fixture for tests of stored graphs: an edge list as a file, the arcs of its graph, and the damage that a check
+// must notice.
 #pragma once
 
 #include <algorithm>

@@ -78,7 +78,7 @@ def test_a_format_without_an_engine_is_converted(tmp_path, lists, name):
     assert not copy.exists()
 
 
-def test_errors_are_the_commands_own_line(lists):
+def test_errors_have_the_commands_line(lists):
     with pytest.raises(graphlane.Error, match=r"99999"):
         algo.bfs(lists, 99999)
     with pytest.raises(graphlane.Error, match="does not have this algorithm"):
@@ -121,7 +121,7 @@ def is_running(process: str) -> bool:
         return False
 
 
-def test_other_threads_run_meanwhile(lists):
+def test_other_threads_run_during_an_algorithm(lists):
     """A thread counts while an algorithm runs in another one."""
     import threading
 

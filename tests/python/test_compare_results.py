@@ -79,7 +79,7 @@ def test_several_columns_are_compared_by_name(tmp_path):
     assert _compare.compare(one, other).different == 0
 
 
-def test_what_cannot_be_compared_is_told_in_a_line(tmp_path, compared):
+def test_incomparable_results_are_one_line(tmp_path, compared):
     np.save(tmp_path / "a.npy", RANKS)
     np.save(tmp_path / "short.npy", RANKS[:3])
     (tmp_path / "twice.csv").write_text("vertex,value\n0,1\n0,2\n")

@@ -101,7 +101,7 @@ def test_parquet_comes_in(tmp_path):
     assert not (tmp_path / "bad").exists()
 
 
-def test_damage_is_told(tmp_path):
+def test_damage_is_reported(tmp_path):
     g = graphlane.from_edges(EDGES, tmp_path / "g", weights=WEIGHTS)
     graphar.to_graphar(g, tmp_path / "gar")
     with pytest.raises(graphlane.Error, match="there already"):

@@ -90,7 +90,7 @@ def test_each_covered_function_is_called_here():
 
 
 @pytest.mark.parametrize("kind, name, options", CALLS)
-def test_a_stored_graph_gives_networkxs_own_result(pairs, kind, name, options):
+def test_a_stored_graph_agrees_with_networkx(pairs, kind, name, options):
     function, pair = getattr(nx, name), pairs[kind]
     want = plain(function(pair.own, **options))
     got = plain(function(pair.stored, **options))
@@ -104,7 +104,7 @@ def test_a_stored_graph_gives_networkxs_own_result(pairs, kind, name, options):
         assert got == want
 
 
-def test_what_is_not_covered_is_left_to_networkx(pairs):
+def test_uncovered_functions_are_left_to_networkx(pairs):
     """For a stored graph it is an error, not a wrong answer."""
     own, stored = pairs["weighted"].own, pairs["weighted"].stored
     assert not backend.can_run("pagerank", (own,), {})  # has weights

@@ -140,7 +140,7 @@ def computed(cluster, tmp_path, capsys):
     return compute
 
 
-def test_ranks_are_those_of_the_reference(computed, directed, tmp_path):
+def test_ranks_agree_with_the_reference(computed, directed, tmp_path):
     np.testing.assert_allclose(computed("pagerank", directed, "--iterations", 4), reference.pagerank(GRAPH, 4), rtol=1e-9)
     np.testing.assert_allclose(computed("pagerank", directed, "--iterations", 5, "--dangling", "none"),
                                reference.pagerank(GRAPH, 5, dangling="none"), rtol=1e-9)
@@ -148,14 +148,14 @@ def test_ranks_are_those_of_the_reference(computed, directed, tmp_path):
     np.testing.assert_allclose(got, reference.pagerank_limit(GRAPH), rtol=1e-4)
 
 
-def test_components_and_distances_are_those_of_the_reference(computed, directed, undirected):
+def test_components_and_distances_agree_with_the_reference(computed, directed, undirected):
     np.testing.assert_array_equal(computed("wcc", directed), reference.components(GRAPH))
     source = GRAPH.source
     np.testing.assert_array_equal(computed("sssp", directed, "--source", source), reference.distances(GRAPH, source))
     np.testing.assert_array_equal(computed("sssp", undirected, "--source", source), reference.distances(UNDIRECTED, source))
 
 
-def test_a_worker_that_is_killed_costs_time_alone(cluster, directed, tmp_path):
+def test_a_killed_worker_costs_only_time(cluster, directed, tmp_path):
     cluster.start_worker("victim")
     words = ["pagerank", str(directed), "--iterations", "40", "--dangling", "none", "--master", cluster.url,
              "--checkpoint", str(tmp_path / "checkpoint"),
@@ -172,7 +172,7 @@ def test_a_worker_that_is_killed_costs_time_alone(cluster, directed, tmp_path):
     np.testing.assert_allclose(_compare.load(tmp_path / "out")["pagerank"], reference.pagerank(GRAPH, 40, dangling="none"), rtol=1e-9)
 
 
-def test_what_is_wrong_is_told_in_a_line(directed, tmp_path, capsys):
+def test_an_error_is_one_line_in_spark(directed, tmp_path, capsys):
     local = ["--master", "local[1]", *SMALL]
 
     def told(*words):

@@ -57,7 +57,7 @@ def test_lists_of_all_vertices(stored, name):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_bad_vertices_are_told(stored, name):
+def test_bad_vertices_are_reported(stored, name):
     g = graphlane.open(stored / name)
     for vertex in (VERTICES, -1, 2**40):
         for call in (g.neighbors, g.degree, lambda v: g.multi_neighbors([0, v])):
@@ -92,7 +92,7 @@ def test_blocks_are_the_whole_graph_in_bounded_memory(stored, name):
     assert sum(batch.num_rows for batch in batches) == len(EDGES)
 
 
-def test_raw_arrays_are_the_files_own_pages(tmp_path, stored):
+def test_raw_arrays_map_the_files_pages(tmp_path, stored):
     raw = graphlane.from_edges(EDGES, tmp_path / "raw", num_vertices=VERTICES, codec="raw")
     csr = graphlane.open(stored / "csr")
     for g in (raw, csr):
@@ -122,7 +122,7 @@ def test_a_volume_without_a_mount(tmp_path, stored):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, None])
-def test_edges_come_back_as_they_went(dtype):
+def test_a_round_trip_keeps_the_edges_of_arrays(dtype):
     weights = None if dtype is None else (WEIGHTS * 8).astype(dtype)
     if dtype == np.float64:
         weights = weights + 0.1
@@ -167,7 +167,7 @@ def test_matrices_and_tables(tmp_path):
     assert not (tmp_path / "bad").exists()
 
 
-def test_what_is_no_graph_is_told(tmp_path, stored):
+def test_an_invalid_graph_is_reported(tmp_path, stored):
     with pytest.raises(FileNotFoundError):
         graphlane.open(tmp_path / "none")
     with pytest.raises(graphlane.Error, match="holds no"):
