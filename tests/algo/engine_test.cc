@@ -80,7 +80,7 @@ TEST_P(EngineTest, DegreesAreThoseOfTheLists) {
   }
 }
 
-// A list of its own, of another vertex, and both sides at once.
+// Each vertex reads its own list, another vertex's, and lists of both directions at once.
 TEST_P(EngineTest, VerticesGetTheListsThatTheyAskFor) {
   struct Program {
     void run(Engine<Program>::Context& ctx, VertexId v) {
@@ -141,7 +141,7 @@ TEST_P(EngineTest, OwnListsComeWholeAndByFewTasks) {
   }
 }
 
-TEST_P(EngineTest, PartsOfListsAreWhatWasAskedFor) {
+TEST_P(EngineTest, PartsOfListsAreTheRequestedOnes) {
   struct Program {
     void run(Engine<Program>::Context& ctx, VertexId v) {
       const Engine<Program>::Context::Partial parts[] = {{v, 1, 3}, {17, v, 2}, {v, 1 << 20, 5}, {v, 0, 0}};
@@ -168,8 +168,8 @@ TEST_P(EngineTest, PartsOfListsAreWhatWasAskedFor) {
   EXPECT_EQ(program.count, count);
 }
 
-// Vertices that are not active get messages; each once for each copy; the sums are the same in any order of running.
-TEST_P(EngineTest, MessagesArriveOnceAndWakeWhomTheyShould) {
+// Inactive vertices get messages too, one for each copy. The sums do not depend on the order.
+TEST_P(EngineTest, MessagesArriveOnceAndWakeTheirVertices) {
   struct Program {
     using Message = uint64_t;
     void run(Engine<Program>::Context& ctx, VertexId v) {

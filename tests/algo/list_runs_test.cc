@@ -1,4 +1,4 @@
-// Lists that their own vertices ask for: merged into runs, and given back from pages.
+// Vertices request their own lists: requests are merged into runs, and lists returned from pages.
 #include "adapters/semiext/list_runs.h"
 
 #include <gtest/gtest.h>
@@ -122,7 +122,7 @@ TEST_P(ListRunsTest, SomeListsComeUpwardsDownwardsAndMixed) {
   }
 }
 
-// Bytes with a right checksum and a wrong content: the first damaged list is named, and those before it are given.
+// Wrong content with a right checksum: the first damaged list is named, and earlier lists are delivered.
 TEST_P(ListRunsTest, ADamagedListIsNamed) {
   VertexId damaged = 2000;
   while (stored_.lists[damaged].size() < 2) ++damaged;

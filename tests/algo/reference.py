@@ -62,7 +62,7 @@ def pagerank_limit(graph) -> np.ndarray:
 
 
 def personalised(graph, sources) -> np.ndarray:
-    """PageRank that begins, and goes on from vertices without out-arcs, at the sources."""
+    """PageRank that starts at the sources, and restarts there after a vertex without out-arcs."""
     return np.array(directed(graph).personalized_pagerank(damping=0.85, reset_vertices=list(sources), implementation="prpack"))
 
 

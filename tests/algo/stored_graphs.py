@@ -1,4 +1,4 @@
-"""The graphs on which every algorithm is checked, and how they are stored."""
+"""The graphs that test every algorithm, and their formats."""
 
 import lzma
 import os
@@ -20,7 +20,7 @@ class StoredGraph:
     _made: dict = field(default_factory=dict)
 
     def once(self, key, make):
-        """Makes something of the graph, once."""
+        """Computes a value from the graph, once."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
@@ -45,7 +45,7 @@ class StoredGraph:
 
     @property
     def source(self) -> int:
-        """The vertex of most arcs: a search from it goes somewhere."""
+        """The vertex with the most arcs, so that a search from it reaches others."""
         if self.only_loops:
             return 0
         return int(np.bincount(self.arcs[:, 0]).argmax())

@@ -34,7 +34,7 @@ def stats(graphlane, path, *words):
 MOST = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); " \
        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
 
-# Bytes of state a vertex; what the summary needs is part of it.
+# Bytes of state for each vertex, including those of the summary.
 STATE = {"bfs": 9, "pagerank": 16, "wcc": 8, "cdlp": 12, "kcore": 8, "sssp": 8, "betweenness": 40}
 
 

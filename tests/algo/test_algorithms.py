@@ -9,7 +9,7 @@ from algo import reference
 from algo import stored_graphs as graphs
 from harness import BUILD
 
-# The format of an engine's graphs, and how it is made; kv goes to a fixpoint, and has no bfs and no count of iterations.
+# The format of an engine's graphs, and how to make it. kv runs to a fixpoint: it has no bfs and no iteration count.
 ENGINES = {"semiext": ["lists"], "hybrid": ["dual", "-p", "3"], "kv": ["pages"]}
 CODECS = ["raw", "varint", "simd"]
 # Threads, and options. The smallest cache is below all files but the smallest.
@@ -136,7 +136,7 @@ def test_small_graphs(graphlane, stored, number, case, tmp_path):
 
 without_sanitizer = pytest.mark.skipif(BUILD.name in ("asan", "tsan"), reason="not applicable: under a sanitizer small graphs do")
 
-# One of each algorithm: what the others add, small graphs show.
+# One of each algorithm: small graphs test the others.
 ONCE = [case for case in CASES if case not in ("bfs-parents", "pagerank-none", "pagerank-limit", "pagerank-delta",
                                                 "cdlp", "betweenness-3")]
 

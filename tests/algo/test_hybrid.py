@@ -161,7 +161,7 @@ def test_values_beyond_their_memory_are_in_a_file_and_the_results_the_same(graph
         exact = model == "hybrid" or not name.startswith("pagerank")  # a coin also chooses the order of a sum
         assert (got == values).all() if exact else np.allclose(got["rank"] if got.dtype.names else got, values), (memory, model)
         assert told is None or told == summary
-    assert sorted(os.listdir(in_seven.parent)) == sorted({in_seven.name, f"{GRAPH.name}.bin"})  # the file of values is gone
+    assert sorted(os.listdir(in_seven.parent)) == sorted({in_seven.name, f"{GRAPH.name}.bin"})  # no file of values is left
 
 
 @pytest.mark.parametrize("algorithm", ["bfs", "wcc", "sssp"])

@@ -64,7 +64,7 @@ def test_minima_by_workers(graphlane, ranks, workers, tmp_path):
 def test_a_warm_start_after_the_graph_changed(graphlane, ranks, stored, tmp_path):
     before, _, cold = ranks()
     np.save(tmp_path / "before.npy", before)
-    # A few arcs are gone and a few are new.
+    # A few arcs are removed and a few added.
     changed = graphs.StoredGraph("changed", GRAPH.vertex_count, np.concatenate([GRAPH.edges[50:], graphs.random_pairs(8000, 50, 33)]))
     path = changed.store(graphlane, tmp_path, "varint", "pages")
     want = reference.pagerank_limit(changed)

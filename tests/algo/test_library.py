@@ -1,4 +1,4 @@
-"""libgraphlane-graph as it is installed: the C interface, its C++ face, and the vertex program of the tutorial."""
+"""The installed libgraphlane-graph: its C interface, its C++ interface, and the tutorial's vertex program."""
 
 import os
 import re

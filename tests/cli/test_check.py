@@ -59,7 +59,7 @@ def test_a_problem_is_one_line_for_any_file_name(graphlane, volume, large):
     assert f"{made.path}/?[2J?problem: none: part " in problem
 
 
-def test_an_interrupted_scrub_says_what_was_repaired(graphlane, volume, large, tmp_path):
+def test_an_interrupted_scrub_prints_its_repairs(graphlane, volume, large, tmp_path):
     made = volume()
     (tmp_path / "lost").write_bytes(bytes(100_000))
     graphlane("import", tmp_path / "lost", made.path)

@@ -129,7 +129,7 @@ def test_binary_lists_may_be_compressed(edges_of, tmp_path):
     ("list.bin", EDGES.astype("<i4").tobytes(), []),
     ("given", EDGES.astype("<u8").tobytes(), ["--from", "u64"]),
 ])
-def test_what_it_reads(edges_of, tmp_path, name, content, words):
+def test_each_input_format_is_read(edges_of, tmp_path, name, content, words):
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     assert edges_of(tmp_path / name, *words) == pairs(EDGES)
     assert edges_of("-", *words, *(["--from", "u64"] if name == "list.u64" else

@@ -12,7 +12,7 @@ def make(*words):
     subprocess.run(["make", "-s", *BUILD_WORDS, *words], cwd=ROOT, check=True, env=environment)
 
 
-def test_what_is_installed_works_and_is_uninstalled(tmp_path):
+def test_the_installation_works_and_is_uninstalled(tmp_path):
     where = [f"DESTDIR={tmp_path}", "PREFIX=/usr"]
     make("install", *where)
     usr = tmp_path / "usr"

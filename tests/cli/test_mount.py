@@ -14,7 +14,7 @@ from cli.striped_data import STRIPED_BYTES as SIZE
 from harness import Job, is_mounted
 
 
-def test_stat_counts_what_was_read(graphlane, striped, mount, tmp_path):
+def test_stat_counts_reads(graphlane, striped, mount, tmp_path):
     with mount(striped) as at:
         assert (at / "data").read_bytes() == (tmp_path / "data").read_bytes()
         for path in [striped.path, at]:

@@ -64,7 +64,7 @@ def test_version_2_has_one_hierarchy(mounted):
     assert group.cpu_seconds() == 1.5 and group.most_bytes() == 4096
 
 
-def test_version_2_does_not_swap_what_is_limited(mounted, monkeypatch):
+def test_version_2_does_not_swap_limited_programs(mounted, monkeypatch):
     mounted("cgroup2", "memory")
     monkeypatch.setattr(Path, "exists", lambda path: path.name == "memory.swap.max")
     group = cgroup.named("g", 5 << 20)

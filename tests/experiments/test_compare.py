@@ -234,7 +234,7 @@ def test_limits_asks_every_device_and_all(kind, dropped_caches, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_killed_while_it_measures_leaves_what_down_removes(ready, at, number):
+def test_down_cleans_up_after_a_killed_measurement(ready, at, number):
     """The devices are slow: `down` must end the readers, and wait for their I/O."""
     experiments("devices", "up", "--kind", "hdd", *DEVICES, "--dilate", "20", "--at", at)
     process = start("compare", "read", "--at", at, "--file", "96M", "--threads", "2",

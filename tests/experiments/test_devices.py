@@ -58,7 +58,7 @@ def test_flash_devices_are_limited_by_blkio_until_they_are_taken_down(at):
 
 
 @pytest.mark.parametrize("lines", [1, 3, 5, 7, 9, 11, 13, 16])
-def test_sigkill_at_any_step_leaves_what_down_removes(kind, at, lines):
+def test_down_cleans_up_after_a_sigkill_at_any_step(kind, at, lines):
     process = start("devices", "up", "--kind", kind, *SMALL, "--at", at)
     wait_for_steps(process, at, lambda steps: steps.count("\n") >= lines)
     process.kill()

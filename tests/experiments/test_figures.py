@@ -213,7 +213,7 @@ def test_counters_count_where_perf_has_them(tmp_path, monkeypatch, said, counted
     assert last_level_cache.counts_by_perf() == bool(counted)
 
 
-def test_figures_share_what_they_measure():
+def test_figures_share_their_samples():
     plan = Plan(device_counts=(4,))
     cases = [case for each in FIGURES.values() for case in each.cases(plan)]
     labels = [case.labels() for case in figure.merged(cases)]

@@ -306,7 +306,7 @@ def test_bytes_read_twice_do_not_count_as_speed():
     assert "2000 MB for 1333 that the program got in" in why and "0.90 of the ceiling" in why
 
 
-def test_values_are_what_the_samples_say():
+def test_values_follow_from_the_samples():
     found = together(with_computing(case_samples(algorithm="pagerank")),
                      case_samples(algorithm="wcc"))
     assert value("hdd-pagerank-preloaded", found) == pytest.approx(1.8)
@@ -395,7 +395,7 @@ def test_import_says_when_its_bytes_were_written():
         "was written after 2.0 s, 99% after 7.0; devices were busy 0.60 to 0.90 of the time.")
 
 
-def test_large_reads_say_what_one_takes():
+def test_large_reads_report_the_time_of_one():
     found = [{"way": way, "asked": in_memory.asked(in_memory.BLOCK, 1, False), "round": 0,
               "bytes_per_second": in_memory.BLOCK / seconds}
              for way, seconds in [(in_memory.PLAIN, 0.004), (in_memory.OVER_MOUNT, 0.005)]]

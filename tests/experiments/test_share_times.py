@@ -9,7 +9,7 @@ from experiments.share_job import COORDINATOR, LIBRARY
 from experiments.workloads import Grid
 
 
-def test_a_job_says_how_long_it_waited_and_what_partitions_took(tmp_path):
+def test_a_job_reports_its_waits_and_partition_times(tmp_path):
     grid = tmp_path / "grid"
     grid.mkdir()
     Grid("wcc", None, None, 10, 1, None, partitions=2).prepare(grid)

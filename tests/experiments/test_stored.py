@@ -11,7 +11,7 @@ from experiments.stored.peers import BLAZE_PAGE, Blaze, Gap, Request, seconds_af
 from experiments.stored.workload import Algo
 
 
-def test_blaze_reads_back_what_was_written(tmp_path):
+def test_blaze_reads_back_the_written_graph(tmp_path):
     """Its Graph.h computes positions from an offset for each 16 vertices and from degrees."""
     chance = np.random.default_rng(5)
     pairs = chance.integers(0, 3000, (20_000, 2), dtype="<u4")

@@ -40,7 +40,7 @@ def test_a_file_opened_with_o_direct_can_be_mapped_shared_and_writable(directory
     assert content[5 * PAGE:5 * PAGE + 3] == b"abc" and content[-1] == 7
 
 
-def test_the_host_sees_what_a_map_wrote(volume, mounted):
+def test_the_host_sees_stores_to_a_map(volume, mounted):
     made = volume()
     with mounted(made) as at:
         (at / "f").write_bytes(bytes(SIZE))

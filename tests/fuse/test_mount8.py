@@ -106,7 +106,7 @@ def test_remount_of_nothing(place, volume):
     assert refused.stderr == f"graphlane: {place.directory}: no Graphlane volume is mounted there\n"
 
 
-def test_remount_changes_only_what_it_is_told(place, volume):
+def test_remount_changes_only_the_given_options(place, volume):
     made = volume()
     place.graphlane("mount", made.path, place.directory, "-o", "nosuid,nodev,noexec")
     place.graphlane("mount", made.path, place.directory, "-o", "remount,ro,exec")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """run.py PROGRAM: every target of tests/fuzz for $FUZZ_SECONDS (30), two at a time, beginning with
-tests/fuzz/corpus. What crashes stays in build/crashes; exit status 1. $FUZZ_SEED says which inputs
+tests/fuzz/corpus. Crashing inputs stay in build/crashes; exit status 1. $FUZZ_SEED says which inputs
 are made; without it they are others each time."""
 
 import os

@@ -1,5 +1,5 @@
-// FuzzTarget: a reader of bytes that others wrote. It may refuse them; it may not crash, hang, or
-// take memory without bound.
+// FuzzTarget: a reader of untrusted bytes. It may refuse them, but it may not crash, hang, or take
+// memory without bound.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ inline void require(bool holds) {
   if (!holds) __builtin_trap();
 }
 
-// An empty directory in memory that goes with the process. For readers that want files by their names.
+// An empty directory in memory that ends with the process, for readers that open files by name.
 class WorkDirectory {
  public:
   WorkDirectory();

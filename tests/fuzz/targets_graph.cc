@@ -32,7 +32,7 @@ class CountingSink final : public EdgeSink {
   uint64_t count = 0;
 };
 
-// The first byte says the format and how it is read.
+// The first byte chooses the format and the options.
 void run_edge_list(Bytes input) {
   if (input.empty()) return;
   static constexpr EdgeFormat kFormats[] = {EdgeFormat::kAuto, EdgeFormat::kSnap, EdgeFormat::kBin,
@@ -70,7 +70,7 @@ void run_grid_table(Bytes input) {
   require(table->size() == 5);
 }
 
-// As it is, and within a header that has its checksum.
+// The input itself, and the input within a header with the right checksum.
 void run_graph_header(Bytes input) {
   GraphHeader like;
   like.vertex_count = like.arc_count = like.edge_count = 10;
@@ -95,7 +95,7 @@ void run_graph_header(Bytes input) {
   }
 }
 
-// The first byte says the shape. What is accepted has all its lists within the file.
+// The first byte chooses the shape. An accepted index has all its lists within the file.
 void run_list_index(Bytes input) {
   if (input.size() < 2) return;
   const ListIndexShape shape{.is_sparse = (input[0] & 1) != 0, .has_degrees = (input[0] & 2) != 0,
@@ -119,7 +119,7 @@ void run_list_index(Bytes input) {
   require(end == index->lists_bytes() && index->offset(index->vertex_count()) == end);
 }
 
-// The first byte says the codec, the second the limit. What is accepted is below it, and the same in each way to decode.
+// The first byte chooses the codec, the second the limit. An accepted list is below it, and each way to decode agrees.
 void run_list_codec(Bytes input) {
   if (input.size() < 2) return;
   const ListCodec& codec = ListCodec::of(static_cast<CodecKind>(input[0] % 3));

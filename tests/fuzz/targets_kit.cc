@@ -1,4 +1,4 @@
-// Messages of jobs to a coordinator that runs in this process: an attachment, good or not, and what follows.
+// Messages of jobs to a coordinator in this process: a good or bad attachment, and later messages.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -53,7 +53,7 @@ class FuzzedCoordinator {
     require(::ftruncate(file_.get(), 880) == 0);
   }
 
-  // Says what it says, and then nonsense, for which it is cut off: so it has read the rest.
+  // Sends the input, then an invalid message, for which it is disconnected: so the coordinator has read the input.
   void talk(Bytes input) {
     const Fd job = seqpacket_socket();
     const timeval patience{.tv_sec = 8, .tv_usec = 0};

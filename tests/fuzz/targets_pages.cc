@@ -24,7 +24,7 @@ void run_page(Bytes input) {
   require(view.rest().size() == view.head().rest_bytes);
 }
 
-// A small store with bytes changed. The checksums of what was changed are mended; so are those of the head's slots.
+// A small store with changed bytes. The checksums of changed blocks and of the head's slots are made right.
 void run_page_store(Bytes input) {
   static const std::vector<uint8_t> sound = [] {
     PagePacker packer(kPageBytesMin, 7);

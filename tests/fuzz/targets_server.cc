@@ -14,7 +14,7 @@
 namespace graphlane::fuzz {
 namespace {
 
-// Serves nothing, and remembers that it was only asked what may be asked.
+// Serves nothing, and checks that only permitted requests arrive.
 class Refuser final : public FileServer::Host {
  public:
   explicit Refuser(bool by_tickets) : by_tickets_(by_tickets) {}
@@ -39,7 +39,7 @@ class FuzzedServer {
     server_ = std::move(*server);
   }
 
-  // It answers, or ends the connection, or (nothing was said) waits; and is still there.
+  // The server answers, ends the connection, or waits if there was no message. It goes on running.
   void say(Bytes message, size_t fd_count) {
     const Fd connection = address_.connect({.tv_sec = 5, .tv_usec = 0});
     require(static_cast<bool>(connection));
@@ -61,7 +61,7 @@ class FuzzedServer {
   std::unique_ptr<FileServer> server_;
 };
 
-// The first byte says how many descriptors go along, and to which server.
+// The first byte chooses the number of descriptors and the server.
 void run_server(Bytes input) {
   if (input.empty()) return;
   static FuzzedServer by_tickets(true), by_files(false);

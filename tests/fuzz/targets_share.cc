@@ -1,4 +1,4 @@
-// The kit: what jobs send, label files, overlays.
+// The share kit: messages of jobs, label files, overlays.
 #include <cstddef>
 #include <cstring>
 #include <string_view>
@@ -28,7 +28,7 @@ void run_labels(Bytes input) {
   std::vector<char> bytes(input.begin(), input.end());
   share::LabelHeader header;
   for (const bool mends : {false, true}) {
-    if (mends && bytes.size() >= sizeof header) {  // what no fuzzer guesses
+    if (mends && bytes.size() >= sizeof header) {  // a fuzzer cannot guess it
       std::memcpy(&header, bytes.data(), sizeof header);
       header.magic = share::LabelHeader::kMagic;
       header.version = share::LabelHeader::kVersion;

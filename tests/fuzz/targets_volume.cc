@@ -12,7 +12,7 @@
 namespace graphlane::fuzz {
 namespace {
 
-// As it is, and with a checksum that fits: no fuzzer guesses one.
+// The input itself, and with a right checksum, which a fuzzer cannot guess.
 void run_stub(Bytes input) {
   std::vector<uint8_t> bytes(input.begin(), input.end());
   for (const bool mends : {false, true}) {

@@ -1,5 +1,5 @@
-"""Readers of others' bytes take damaged ones: the corpus, and some seconds of inputs made of it. `make fuzz`
-does it for longer."""
+"""Readers of untrusted bytes survive damaged ones: the corpus, and some seconds of mutated inputs. `make fuzz`
+runs longer."""
 
 import os
 import subprocess

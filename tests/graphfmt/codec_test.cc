@@ -68,7 +68,7 @@ class EachCodecTest : public testing::TestWithParam<CodecKind> {
   const ListCodec& codec_ = ListCodec::of(GetParam());
 };
 
-TEST_P(EachCodecTest, GivesBackWhatItGot) {
+TEST_P(EachCodecTest, RoundTripsLists) {
   std::mt19937_64 random(7);
   std::vector<Neighbours> lists = {{},
                                    {0},

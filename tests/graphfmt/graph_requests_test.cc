@@ -139,7 +139,7 @@ TEST_F(GraphRequestsTest, ABlockGetsTheDepthOfAllTheBlocksOfItsShard) {
   EXPECT_EQ(other->bytes, kAutoDepthMin);
 }
 
-TEST_F(GraphRequestsTest, WhatIsNoGraphHasNoSweeps) {
+TEST_F(GraphRequestsTest, ANonGraphHasNoSweeps) {
   write("column", "words");
   write("meta", "data");
   const auto found = find();

@@ -305,7 +305,7 @@ TEST_F(GridTest, AFullDiskIsNamedAndLeavesNothing) {
   EXPECT_EQ(names_in_dir(), std::vector<std::string>{"in"});
 }
 
-TEST_F(GridTest, RemovesWhatAKilledBuildLeftButNotARunningOne) {
+TEST_F(GridTest, RemovesLeftoversOfAKilledBuildOnly) {
   fs::create_directories(path(".grid.partial-1"));  // its lock is free
   write(".grid.partial-1/row", "half");
   fs::create_directories(path(".grid.partial-2"));
@@ -426,7 +426,7 @@ const GridDamage kGridDamages[] = {
 INSTANTIATE_TEST_SUITE_P(Table, DamagedGridTest, testing::ValuesIn(kGridDamages),
                          [](const auto& row) { return std::string(row.param.name); });
 
-TEST_F(GridTest, ReadsWhatPreprocessWroteWithALineEndInMeta) {
+TEST_F(GridTest, ReadsPreprocessMetaWithALineEnd) {
   const std::string grid = make_grid();
   write("grid/meta", "0 4 5 2\n");
   EXPECT_TRUE(read_grid(grid));

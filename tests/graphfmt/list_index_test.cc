@@ -170,7 +170,7 @@ TEST(ListIndexTest, GroupsAreAsAModelSays) {
   }
 }
 
-TEST(ListIndexTest, ScansWhatLookingUpFinds) {
+TEST(ListIndexTest, AScanAgreesWithLookups) {
   std::mt19937_64 random(5);
   for (const ListIndexShape& shape : all_shapes()) {
     const uint64_t vertex_count = 3000;
@@ -273,7 +273,7 @@ TEST(GraphHeaderTest, EveryFlippedBitAndEveryTruncationIsAnError) {
   EXPECT_FALSE(parse_header(bytes + '\0', "graph"));
 }
 
-TEST(GraphHeaderTest, RefusesWhatNoWriterWrites) {
+TEST(GraphHeaderTest, RefusesImpossibleHeaders) {
   const auto refused = [](auto change) {
     GraphHeader header = some_header();
     change(header);

@@ -167,7 +167,7 @@ TEST_F(ListsBuildTest, FilesDoNotDependOnThreadsRunsOrMemory) {
   }
 }
 
-TEST_F(ListsBuildTest, SpillsWhatDoesNotFitIntoTheBudget) {
+TEST_F(ListsBuildTest, SpillsBeyondTheBudget) {
   const BuildCase graph{"", random_edges(5, 3'000'000, 4'000'000, false)};
   ListsOptions options = options_for(graph, true, CodecKind::kVarint);
   options.run_edges = 0;

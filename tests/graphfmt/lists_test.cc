@@ -135,7 +135,7 @@ TEST_F(ListsTest, AnIndexOfAnotherGraphIsAnError) {
   EXPECT_EQ(Lists::open(path("g")).error().code, EIO);
 }
 
-TEST_F(ListsTest, WhatIsNoGraphIsNamed) {
+TEST_F(ListsTest, ANonGraphIsNamed) {
   EXPECT_EQ(Lists::open(dir_).error().text, dir_ + ": not a stored graph: it has no file `graph`");
   EXPECT_EQ(Lists::open(path("absent")).error().code, ENOENT);
 }

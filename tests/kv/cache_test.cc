@@ -1,4 +1,4 @@
-// Caches: what stays and what makes room, the budget, and pins.
+// Caches: evictions, the budget, and pins.
 #include "adapters/kv/cache/value_cache.h"
 
 #include <gtest/gtest.h>
@@ -42,10 +42,10 @@ TEST_F(CacheTest, TheColdestMakesRoomForAHotterOne) {  // Figure 4(b) and (c) of
   get(1, 10);
   get(2, 20);
   get(3, 30);
-  get(4, 35);  // 1 goes
+  get(4, 35);  // evicts 1
   EXPECT_FALSE(has(1));
   get(2, 80);  // is hotter now
-  get(5, 33);  // 3 goes
+  get(5, 33);  // evicts 3
   EXPECT_TRUE(has(2, 80) && has(4, 35) && has(5, 33));
   EXPECT_FALSE(has(3));
   get(6, 33);  // not hotter than the coldest
@@ -123,7 +123,7 @@ TEST_F(CacheTest, SieveSparesWhatWasHit) {
   start(PolicyKind::kSieve, 3);
   for (const uint64_t key : {1, 2, 3}) get(key, 1);
   get(1, 1);
-  get(4, 1);  // 1 is spared once, 2 goes
+  get(4, 1);  // spares 1 once, evicts 2
   EXPECT_FALSE(has(2));
   get(5, 1);  // the hand stands at 3
   EXPECT_FALSE(has(3));

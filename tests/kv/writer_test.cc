@@ -1,4 +1,4 @@
-// A store that grows: what put refuses, what sync promises, and what a crash leaves.
+// A growing store: refusals of put, the promise of sync, and the state after a crash.
 #include "graphfmt/pages/store_writer.h"
 
 #include <signal.h>
@@ -106,7 +106,7 @@ TEST_F(WriterTest, GoesOnWithAStore) {
   EXPECT_EQ(found(), values);
 }
 
-// Every store that ends somewhere behind its last sync has what was synced, and a beginning of the rest.
+// A store cut anywhere behind its last sync has all synced values, and a prefix of the others.
 TEST_F(WriterTest, ATornTailIsCutAtTheLastWholePage) {
   Values values = random_values(2, 300, 20'000);
   const uint64_t synced_keys = 150;

@@ -1,4 +1,4 @@
-"""The package as `make tests` has installed it. Importing this module makes `import graphlane` find it."""
+"""The package that `make tests` installed. Importing this module makes `import graphlane` find it."""
 
 import sys
 

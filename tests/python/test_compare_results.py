@@ -1,4 +1,4 @@
-"""compare-results: results of all kinds, what is equal, and what cannot be compared."""
+"""compare-results: results of all kinds, equal and different, and results that cannot be compared."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ RANKS = np.array([0.5, 0.25, 1e-7, np.inf])
 
 @pytest.fixture
 def compared(tmp_path, monkeypatch):
-    """Runs the command on files in the temporary folder: (status, what it said)."""
+    """Runs the command on files in the temporary folder: (status, output)."""
     monkeypatch.setenv("GRAPHLANE_PYTHON", sys.executable)
     monkeypatch.setenv("PYTHONPATH", str(SITE))
 

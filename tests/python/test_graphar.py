@@ -1,4 +1,4 @@
-"""GraphAr and Parquet: round trips, the arrays that the chunks hold, going on after a kill, and what is refused."""
+"""GraphAr and Parquet: round trips, the arrays in the chunks, resuming after a kill, and refusals."""
 
 import os
 import sys

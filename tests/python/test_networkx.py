@@ -47,7 +47,7 @@ def pairs(tmp_path_factory):
 
 
 def plain(result):
-    """A result that can be compared: of generators their items, of graphs nodes and edges."""
+    """A comparable form of a result: the items of generators, the nodes and edges of graphs."""
     if isinstance(result, nx.Graph):
         return sorted(result), sorted(tuple(sorted(edge)) for edge in result.edges)
     if isinstance(result, (dict, set, list, int, float, bool)):

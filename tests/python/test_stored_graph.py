@@ -1,4 +1,4 @@
-"""graphlane.open and what makes graphs: every format against scipy's own matrix of the same edges."""
+"""graphlane.open and the functions that make graphs: every format agrees with scipy's matrix of the same edges."""
 
 import sys
 import threading

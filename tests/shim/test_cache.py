@@ -240,7 +240,7 @@ def test_none_is_asked_for(graphlane, pair):
         assert cache["budget_bytes"] == 0
 
 
-def test_what_it_does_not_understand(graphlane, pair):
+def test_unknown_values_are_refused(graphlane, pair):
     plain, made = pair
     refused = graphlane("run", "--cache=much", "--", "true", check=False)
     assert refused.returncode != 0 and "much: not auto, 0 or a size" in refused.stderr

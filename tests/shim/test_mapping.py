@@ -152,7 +152,7 @@ def test_a_file_mapped_into_buffers_cannot_be_changed(mapped):
     mapped.change(OPEN)
 
 
-def test_a_child_keeps_what_it_shows(mapped):
+def test_a_child_keeps_its_mapped_buffers(mapped):
     with mapped.readers(2, **PRIVATE) as (one, other):
         mapped.read_all([one, other])
         assert one.read(1) == mapped.expected(1)

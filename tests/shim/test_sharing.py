@@ -187,7 +187,7 @@ def test_a_child_by_fork_reads_for_itself(shared):
                 assert reader.read(block) == shared.expected(block)
 
 
-def test_what_it_does_not_understand(shared):
+def test_unknown_values_are_refused(shared):
     said = shared.graphlane("run", "--", "wc", "-c", shared.path,
                             env=os.environ | {"GRAPHLANE_SHARE": "some"}).stderr
     assert said.count("\n") == 1 and "GRAPHLANE_SHARE" in said
