@@ -6,9 +6,9 @@
 //           1 | . | . | . | . |      column_offset, row_offset: where each begins (int64)
 //           2 | . | . | . | . |      block-i-j   stat'ed for their sizes, never read
 //
-// A sweep opens the file anew, queues the active blocks in ascending order as
-// preads of 24 MiB (the last of a block rounded up to whole pages) and has N new
-// threads pop them from the one queue, each into its own aligned buffer.
+// A sweep opens the file anew, and queues the active blocks in ascending order as
+// preads of 24 MiB (the last of a block rounded up to whole pages). N new threads
+// pop them from the one queue, each into its own aligned buffer.
 #pragma once
 
 #include <cstdint>

@@ -26,8 +26,8 @@ def found(shared: dict) -> int:
 
 
 # Opens argv[1]. For each line with a number it reads that block and prints a checksum. "fork" reads
-# in a child, "threads" reads all blocks before the number in a thread each, "open" reopens the file
-# first, and "say" prints an expression. $ROOM=private gives it a private buffer.
+# in a child, and "threads" reads all blocks before the number, each in a thread of its own. "open"
+# reopens the file first. "say" prints an expression. $ROOM=private gives it a private buffer.
 READER = f"""
 import ctypes, mmap, os, re, sys, zlib
 from concurrent.futures import ThreadPoolExecutor
