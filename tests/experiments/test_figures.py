@@ -94,8 +94,8 @@ def test_bandwidth_is_of_each_device_and_of_the_ceiling():
 def test_speed_up_is_over_the_striped_volume():
     panels = FIGURES["speed-up"].draw(case_samples()).axes
     assert [heights(panel) for panel in panels] == [[1.2], [1.8]]
-    assert [panel.get_ylabel() for panel in panels] == [f"speed-up, {way}"
-                                                        for way in [MOUNTED, PRELOADED]]
+    assert [panel.get_ylabel() for panel in panels] == [
+        f"{way}, times as fast as the\nOS striped volume" for way in [MOUNTED, PRELOADED]]
 
 
 def test_scaling_is_relative_to_the_fewest_devices():
