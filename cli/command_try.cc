@@ -10,6 +10,7 @@
 #include "graphfmt/graph_requests.h"
 #include "iomgr/base/process/memory_limit.h"
 #include "iomgr/base/size.h"
+#include "iomgr/volume/striped_volume.h"
 
 namespace graphlane::cli {
 namespace {
@@ -55,7 +56,9 @@ const Timing& named(const std::vector<Timing>& timings, std::string_view way) {
 }
 
 // The verdict: how much faster or slower, why, and what to do.
-std::string verdict(const std::vector<Timing>& timings, uint64_t graph_bytes, uint64_t memory_bytes) {
+// `striped`: what the OS has striped the graph's own directory over, or "".
+std::string verdict(const std::vector<Timing>& timings, uint64_t graph_bytes, uint64_t memory_bytes,
+                    const std::string& striped) {
   const Timing& here = named(timings, "where it is");
   const Timing& disk = named(timings, "one disk");
   const Timing& preloaded = named(timings, "preloaded");
@@ -64,7 +67,9 @@ std::string verdict(const std::vector<Timing>& timings, uint64_t graph_bytes, ui
   const Timing& ours = preloaded.cold_seconds <= mounted.cold_seconds ? preloaded : mounted;
   const double gain = theirs.cold_seconds / std::max(ours.cold_seconds, 1e-9);
   const std::string how = ours.way == "preloaded" ? "graphlane run" : "graphlane mount";
-  const std::string where = theirs.way == "one disk" ? "on one disk" : theirs.way;
+  const std::string where = theirs.way == "one disk" ? "on one disk"
+                            : striped.empty()        ? theirs.way
+                                                     : fmt::format("{} ({})", theirs.way, striped);
   if (graph_bytes < memory_bytes / 2) {
     const std::string first = gain >= kDifference
                                   ? fmt::format("only the first sweep is faster, {:.2g} times by {}", gain, how)
@@ -81,12 +86,14 @@ std::string verdict(const std::vector<Timing>& timings, uint64_t graph_bytes, ui
   return fmt::format("{:.2g} times slower than {}: leave this graph where it is.", 1 / gain, where);
 }
 
-Json json_of(const std::vector<Timing>& timings, const std::string& sentence) {
+Json json_of(const std::vector<Timing>& timings, const std::string& striped, const std::string& sentence) {
   Json ways = Json::array();
   for (const Timing& timing : timings) {
     ways.push_back({{"way", timing.way}, {"cold_seconds", timing.cold_seconds}, {"warm_seconds", timing.warm_seconds}});
   }
-  return {{"ways", std::move(ways)}, {"verdict", sentence}};
+  return {{"ways", std::move(ways)},
+          {"os_striped_volume", striped.empty() ? Json(nullptr) : Json(striped)},
+          {"verdict", sentence}};
 }
 
 Outcome<int> try_graph(const TryCommand& options) {
@@ -101,6 +108,10 @@ Outcome<int> try_graph(const TryCommand& options) {
   if (std::ranges::none_of(trial_options.command, [](const std::string& word) { return word.find("{}") != word.npos; })) {
     return make_error(EINVAL, "{}: no {{}} in its words, which stands for the graph's place", trial_options.command[0]);
   }
+  for (const std::string& device : options.devices) {
+    const std::string striped = os_striped_volume(device);
+    if (!striped.empty()) complain(fmt::format("{}: is {} itself; Graphlane is made for the single disks", device, striped));
+  }
   const auto trial = Trial::begin(trial_options);
   if (!trial) return trial.error();
   const auto timings = (*trial)->measure([](const std::string& way) {
@@ -108,15 +119,17 @@ Outcome<int> try_graph(const TryCommand& options) {
   });
   if (!timings) return timings.error();
   const uint64_t memory = options.memory_bytes.value_or(memory_available_bytes());
-  const std::string sentence = verdict(*timings, (*trial)->graph_bytes(), memory);
+  const std::string striped = os_striped_volume(options.graph);
+  const std::string sentence = verdict(*timings, (*trial)->graph_bytes(), memory, striped);
   if (options.as_json) {
-    print_json(json_of(*timings, sentence));
+    print_json(json_of(*timings, striped, sentence));
     return kOk;
   }
   fmt::print("{:<12} {:>8} {:>8}  seconds\n", "", "cold", "warm");
   for (const Timing& timing : *timings) {
     fmt::print("{:<12} {:>8.2f} {:>8.2f}\n", timing.way, timing.cold_seconds, timing.warm_seconds);
   }
+  if (!striped.empty()) fmt::print("where it is: {}\n", striped);
   fmt::print("{}\n", sentence);
   return kOk;
 }

@@ -40,6 +40,7 @@ def test_try_times_all_ways_and_leaves_nothing(tried, place, fuse):
     assert [way["way"] for way in said["ways"]] == WAYS
     assert all(way["cold_seconds"] > 0 and way["warm_seconds"] > 0 for way in said["ways"])
     assert said["verdict"].startswith("The page cache holds this graph")
+    assert "os_striped_volume" in said
     assert snapshot(place) == before
 
 
