@@ -75,6 +75,7 @@ void add_info(Parser& parser);
 void add_check(Parser& parser);
 void add_adopt(Parser& parser);
 void add_destroy(Parser& parser);
+void add_relocate(Parser& parser);
 void add_rm(Parser& parser);
 void add_restripe(Parser& parser);
 void add_convert(Parser& parser);

@@ -2,14 +2,13 @@
 //
 // All checks come first. The devices' directories go before VOL, and VOL/.graphlane goes last: so a
 // destroy that was interrupted can be run again.
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <iostream>
 
 #include "cli/command.h"
-#include "iomgr/volume/mount_table.h"
+#include "cli/unused_volume.h"
 #include "iomgr/volume/volume_files.h"
 
 namespace graphlane::cli {
@@ -20,21 +19,6 @@ struct DestroyCommand {
   std::string volume;
   bool yes = false;
 };
-
-// EBUSY: a mount or a server uses the volume. While the descriptor is open, no server can start.
-Outcome<Fd> check_unused(const Volume& volume) {
-  for (const VolumeMount& mount : list_volume_mounts()) {
-    if (mount.volume_root == volume.root()) {
-      return make_error(EBUSY, "{}: is mounted at {} (graphlane umount {})", volume.root(), mount.point, mount.point);
-    }
-  }
-  Fd run(::openat(volume.root_fd(), kRunDirectory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!run) return os_error(errno, volume.root() + "/" + kRunDirectory, "cannot open");
-  if (::flock(run.get(), LOCK_EX | LOCK_NB) != 0) {
-    return make_error(EBUSY, "{0}: programs use it now (graphlane serve --stop {0} ends a server)", volume.root());
-  }
-  return run;
-}
 
 // Makes the user type the volume's name.
 Outcome<void> ask(const Volume& volume) {

@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <optional>
+
 #include "cli/command.h"
 #include "iomgr/base/files/tree.h"
 #include "iomgr/base/printable.h"
@@ -13,6 +15,7 @@ namespace {
 struct LsOptions {
   std::vector<std::string> paths;
   bool recursive = false;
+  bool devices = false;
 };
 
 // Escapes a name for a terminal; other programs get it as it is.
@@ -23,7 +26,7 @@ std::string shown(const std::string& name) {
 
 // "3M x 4 from 2": the layout of a striped file; else the file's kind.
 std::string describe_node(const Volume& volume, const TreePlace& place, const struct stat& info,
-                          uint64_t* size_bytes) {
+                          uint64_t* size_bytes, std::optional<Layout>* striped) {
   if (S_ISDIR(info.st_mode)) return "directory";
   if (S_ISLNK(info.st_mode)) return "link";
   if (!S_ISREG(info.st_mode)) return "special";
@@ -34,7 +37,8 @@ std::string describe_node(const Volume& volume, const TreePlace& place, const st
   if (!verdict) return "unreadable";
   if (*verdict == StubVerdict::kNotAStub) return "plain";
   if (*verdict != StubVerdict::kStub) return describe(*verdict);
-  *size_bytes = current_layout(volume, layout).logical_size;
+  *striped = current_layout(volume, layout);
+  *size_bytes = (*striped)->logical_size;
   const char* state = layout.state == FileState::kClosed ? ""
                       : is_being_changed(fd.get())       ? ", in use"
                                                          : ", not closed";
@@ -42,29 +46,42 @@ std::string describe_node(const Volume& volume, const TreePlace& place, const st
                      layout.geometry.device_count, layout.geometry.first_device, state);
 }
 
-void print_node(const Volume& volume, const TreePlace& place, const struct stat& info, const std::string& name) {
-  uint64_t size_bytes = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
-  const std::string what = describe_node(volume, place, info, &size_bytes);
-  const std::string size = S_ISREG(info.st_mode) ? format_size(size_bytes) : "-";
-  fmt::print("{:>9}  {:<16}  {}{}\n", size, what, shown(name), S_ISDIR(info.st_mode) ? "/" : "");
+// How much of the file lies on which device.
+void print_parts(const Volume& volume, const Layout& layout) {
+  if (layout.geometry.device_count != volume.device_count()) return;
+  const StripeMap map = layout.map();
+  for (uint32_t d = 0; d < volume.device_count(); ++d) {
+    fmt::print("{:>9}  {:<16}  {}\n", "", format_size(map.part_size(d, layout.logical_size)),
+               shown(volume.devices()[d].directory));
+  }
 }
 
-Outcome<void> list(const VolumePath& path, bool recursive) {
+void print_node(const Volume& volume, const TreePlace& place, const struct stat& info, const std::string& name,
+                const LsOptions& options) {
+  uint64_t size_bytes = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
+  std::optional<Layout> striped;
+  const std::string what = describe_node(volume, place, info, &size_bytes, &striped);
+  const std::string size = S_ISREG(info.st_mode) ? format_size(size_bytes) : "-";
+  fmt::print("{:>9}  {:<16}  {}{}\n", size, what, shown(name), S_ISDIR(info.st_mode) ? "/" : "");
+  if (options.devices && striped) print_parts(volume, *striped);
+}
+
+Outcome<void> list(const VolumePath& path, const LsOptions& options) {
   std::string below = path.below;
   if (below.ends_with("/.")) below.resize(below.size() - 2);
   const Outcome<TreePlace> top = locate_in_volume(*path.volume, below);
   if (!top) return top.error();
   const Outcome<std::vector<TreeNode>> nodes =
-      recursive ? list_tree(*top) : list_directory(*top);
+      options.recursive ? list_tree(*top) : list_directory(*top);
   if (!nodes) return nodes.error();
   for (const TreeNode& node : *nodes) {
     const bool is_directory = S_ISDIR(node.info.st_mode);
     if (top->path == "." && is_within(node.path, kControlDirectory)) continue;
     if (!node.path.empty()) {
-      print_node(*path.volume, top->at(node.path), node.info, node.path);
+      print_node(*path.volume, top->at(node.path), node.info, node.path, options);
     } else if (!is_directory) {
       print_node(*path.volume, *top, node.info,
-                 std::filesystem::path(top->shown).filename().string());
+                 std::filesystem::path(top->shown).filename().string(), options);
     }
   }
   return {};
@@ -75,7 +92,7 @@ Outcome<int> ls(const LsOptions& options) {
     const Outcome<VolumePath> place = open_volume_of(path);
     if (!place) return place.error();
     if (options.paths.size() > 1) fmt::print("{}:\n", shown(path));
-    return list(*place, options.recursive);
+    return list(*place, options);
   });
 }
 
@@ -86,9 +103,11 @@ void add_ls(Parser& parser) {
   Command* command =
       parser.add("ls", "list files with their true sizes and layouts",
                  "graphlane ls graphs/twitter-grid\n\n"
-                 "\"3M x 4 from 2\" is a striped file: stripe depth, devices, the first device.");
+                 "\"3M x 4 from 2\" is a striped file: stripe depth, devices, the first device.\n"
+                 "With --devices a line for each device says how much of the file lies there.");
   command->add_option("PATH", options->paths, "VOL or a path in it")->required();
   command->add_flag("-R,--recursive", options->recursive, "directories with all in them");
+  command->add_flag("-d,--devices", options->devices, "how much of each striped file lies on which device");
   parser.on_chosen(command, options, ls);
 }
 

@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
     Parser parser{.line = {"graphlane", kAbout, kMore, GRAPHLANE_VERSION}, .action = {}};
     parser.line.root()->require_command();
     parser.line.root()->add_flag("-q,--quiet", quiet, "no progress and no summary");
-    for (const auto add : {add_create, add_import, add_export, add_ls, add_info, add_check, add_adopt, add_destroy, add_rm,
+    for (const auto add : {add_create, add_import, add_export, add_ls, add_info, add_check, add_adopt, add_destroy, add_relocate, add_rm,
                            add_restripe, add_convert, add_gen, add_algo, add_compare_results, add_run, add_explain, add_mount,
                            add_umount, add_serve, add_stat, add_advise,
                            add_calibrate, add_completion, add_try}) {

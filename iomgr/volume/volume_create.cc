@@ -17,6 +17,45 @@
 
 namespace graphlane {
 namespace fs = std::filesystem;
+
+// With ".." in it only the resolved name is safe from a moved link.
+Outcome<std::string> check_device_directory(const std::string& directory, const fs::path& root) {
+  std::error_code error;
+  const fs::path real = fs::canonical(directory, error);
+  if (error) return os_error(error.value(), directory, "cannot open the device");
+  if (!fs::is_directory(real, error)) {
+    return make_error(ENOTDIR, "{}: not a directory (a device is a directory on it, so make a "
+                      "filesystem and mount it)", directory);
+  }
+  if (is_within(real, root)) {
+    return make_error(EINVAL, "{}: device lies inside the volume {}", directory, root.string());
+  }
+  if (is_within(root, real)) {
+    return make_error(EINVAL, "{}: device contains the volume {}", directory, root.string());
+  }
+  if (const Outcome<std::string> outer = find_volume_root(real.string())) {
+    return make_error(EINVAL, "{}: device lies inside the volume {}", directory, *outer);
+  }
+  const fs::path given(directory);
+  if (std::find(given.begin(), given.end(), "..") != given.end()) return real.string();
+  fs::path absolute = fs::absolute(given, error).lexically_normal();
+  if (!absolute.has_filename() && absolute.has_relative_path()) absolute = absolute.parent_path();
+  return absolute.string();
+}
+
+Outcome<void> check_devices_apart(const std::vector<std::string>& devices, const std::string& last) {
+  std::error_code error;
+  const fs::path real = fs::canonical(last, error);
+  for (const std::string& device : devices) {
+    const fs::path other = fs::canonical(device, error);
+    const bool is_inside = is_within(real, other);
+    if (!is_inside && !is_within(other, real)) continue;
+    return make_error(EINVAL, "{}: device lies inside the device {}", is_inside ? last : device,
+                      is_inside ? device : last);
+  }
+  return {};
+}
+
 namespace {
 
 // The files made so far. The destructor removes them, last first, unless keep() was called.
@@ -95,46 +134,6 @@ Outcome<fs::path> check_root(const std::string& root) {
   return fs::canonical(path, error);
 }
 
-// The device's path as the volume stores it: absolute, as the user gave it. With ".." it is resolved,
-// because a moved link could change its meaning.
-Outcome<std::string> check_device(const std::string& directory, const fs::path& root) {
-  std::error_code error;
-  const fs::path real = fs::canonical(directory, error);
-  if (error) return os_error(error.value(), directory, "cannot open the device");
-  if (!fs::is_directory(real, error)) {
-    return make_error(ENOTDIR, "{}: not a directory (a device is a directory on it, so make a "
-                      "filesystem and mount it)", directory);
-  }
-  if (is_within(real, root)) {
-    return make_error(EINVAL, "{}: device lies inside the volume {}", directory, root.string());
-  }
-  if (is_within(root, real)) {
-    return make_error(EINVAL, "{}: device contains the volume {}", directory, root.string());
-  }
-  if (const Outcome<std::string> outer = find_volume_root(real.string())) {
-    return make_error(EINVAL, "{}: device lies inside the volume {}", directory, *outer);
-  }
-  const fs::path given(directory);
-  if (std::find(given.begin(), given.end(), "..") != given.end()) return real.string();
-  fs::path absolute = fs::absolute(given, error).lexically_normal();
-  if (!absolute.has_filename() && absolute.has_relative_path()) absolute = absolute.parent_path();
-  return absolute.string();
-}
-
-// Refuses nested device directories: each would find the other one's parts among foreign files.
-Outcome<void> check_devices_apart(const std::vector<std::string>& devices, const std::string& last) {
-  std::error_code error;
-  const fs::path real = fs::canonical(last, error);
-  for (const std::string& device : devices) {
-    const fs::path other = fs::canonical(device, error);
-    const bool is_inside = is_within(real, other);
-    if (!is_inside && !is_within(other, real)) continue;
-    return make_error(EINVAL, "{}: device lies inside the device {}", is_inside ? last : device,
-                      is_inside ? device : last);
-  }
-  return {};
-}
-
 Outcome<std::vector<std::string>> check_devices(const std::vector<std::string>& given,
                                                 const fs::path& root) {
   if (given.size() < kDeviceCountMin) {
@@ -148,7 +147,7 @@ Outcome<std::vector<std::string>> check_devices(const std::vector<std::string>& 
   std::vector<std::string> devices;
   std::vector<std::pair<dev_t, ino_t>> seen;
   for (const std::string& directory : given) {
-    Outcome<std::string> device = check_device(directory, root);
+    Outcome<std::string> device = check_device_directory(directory, root);
     if (!device) return device.error();
     struct stat info;
     if (::stat(device->c_str(), &info) != 0) return os_error(errno, directory, "cannot open");

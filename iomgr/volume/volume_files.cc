@@ -110,17 +110,25 @@ Outcome<void> check_stripe_depth(uint64_t depth_bytes) {
 }
 
 Outcome<void> set_stripe_depth(const Volume& volume, uint64_t depth_bytes) {
-  const Outcome<HomeLock> lock = HomeLock::take(volume);  // the epoch is not raised meanwhile
+  const Outcome<HomeLock> lock = HomeLock::take(volume);
   if (!lock) return lock.error();
+  return change_volume_json(volume, *lock, [&](VolumeRecord* record) {
+    if (record->stripe_depth_bytes == depth_bytes && !record->is_depth_auto) return false;
+    record->stripe_depth_bytes = depth_bytes;
+    record->is_depth_auto = false;
+    return true;
+  });
+}
+
+Outcome<void> change_volume_json(const Volume& volume, const HomeLock&,
+                                 const std::function<bool(VolumeRecord*)>& change) {
   const int root = volume.root_fd();
   const std::string path = volume.root() + "/" + kVolumeJson;
   const Outcome<std::string> old_text = read_whole_file(root, kVolumeJson, path);
   if (!old_text) return old_text.error();
   Outcome<VolumeRecord> record = parse_volume_json(*old_text, path);
   if (!record) return record.error();
-  if (record->stripe_depth_bytes == depth_bytes && !record->is_depth_auto) return {};
-  record->stripe_depth_bytes = depth_bytes;
-  record->is_depth_auto = false;
+  if (!change(&*record)) return {};
   const Outcome<std::string> text = to_json(*record);
   if (!text) return text.error();
   // Staged among the imports, so that `check` removes it after a kill.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,9 @@
 #include "iomgr/volume/volume.h"
 
 namespace graphlane {
+
+class HomeLock;
+struct VolumeRecord;
 
 inline constexpr char kVolumeJson[] = ".graphlane/volume.json";
 inline constexpr char kRunDirectory[] = ".graphlane/run";
@@ -37,6 +41,15 @@ Outcome<void> check_stripe_depth(uint64_t depth_bytes);
 // Sets the depth of new files (and of imports, which are no longer auto) for later opens of the volume.
 // The caller holds the volume's lock, shared.
 Outcome<void> set_stripe_depth(const Volume& volume, uint64_t depth_bytes);
+
+// Changes volume.json in one rename, unless `change` returns false. The lock keeps the epoch from being raised meanwhile.
+Outcome<void> change_volume_json(const Volume& volume, const HomeLock& lock,
+                                 const std::function<bool(VolumeRecord*)>& change);
+
+// A directory that can be a device of a volume at `root`, as the volume will remember it: absolute, as the user gave it.
+Outcome<std::string> check_device_directory(const std::string& directory, const std::filesystem::path& root);
+// Refuses directories one below the other: each would find the other one's parts among foreign files.
+Outcome<void> check_devices_apart(const std::vector<std::string>& devices, const std::string& last);
 
 // The place at `path` below the root, for messages and for the *at() calls. "" is the root itself. The
 // directories on the way must stay within the volume (EXDEV), whatever links or ".." they contain,

@@ -57,6 +57,9 @@ def test_ls_shows_true_sizes_and_layouts(graphlane, volume, data, tmp_path):
     assert [line.split() for line in lines] == [["5", "plain", "small"], ["-", "directory", "sub/"]]
     line, = graphlane("ls", made.path / "tree/sub").stdout.splitlines()
     assert line.split()[:7] == ["2.86", "MiB", "64K", "x", "4", "from", line.split()[6]]
+    _, *parts = graphlane("ls", "--devices", made.path / "tree/sub").stdout.splitlines()
+    assert [part.split()[-1] for part in parts] == [str(device) for device in made.devices]
+    assert sorted(part.split()[0] for part in parts) == ["704K", "704K", "754", "768K"]
     assert "sub/big" in graphlane("ls", "-R", made.path / "tree").stdout
     assert ".graphlane" not in graphlane("ls", "-R", made.path).stdout
 
