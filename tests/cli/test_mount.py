@@ -65,7 +65,7 @@ def test_stat_as_prometheus(graphlane, striped, mount):
                           ("cache", "ahead_wasted", "ahead_wasted_frames_total"),
                           ("cache", "ahead_bytes", "ahead_bytes"),
                           *(("sweeps", f"{what}_bytes", f"{what}_bytes_total")
-                            for what in ["begun", "used", "wasted"])]:
+                            for what in ["prefetched", "used", "unused"])]:
         assert int(samples[f'graphlane_{of}_{name}{{mount="{at}"}}']) == said[of][key]
 
 
