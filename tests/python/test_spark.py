@@ -21,14 +21,12 @@ from package import SITE
 import graphlane
 from graphlane import _compare, graphar
 
-if importlib.util.find_spec("pyspark") is None:
-    pytest.skip("not applicable: there is no pyspark", allow_module_level=True)
-if shutil.which("java") is None:
-    pytest.skip("not applicable: there is no Java", allow_module_level=True)
-
-import pyspark
-
-from graphlane import spark
+PYSPARK = importlib.util.find_spec("pyspark")
+PYSPARK_HOME = Path(PYSPARK.origin).parent if PYSPARK else Path()
+pytestmark = [pytest.mark.skipif(PYSPARK is None, reason="not applicable: there is no pyspark"),
+              pytest.mark.skipif(shutil.which("java") is None, reason="not applicable: there is no Java")]
+if PYSPARK:
+    from graphlane import spark
 
 WAIT_SECONDS_MAX = 300  # the JVM starts slowly on a busy machine
 RMAT = rmat_pairs(8, 1500, 5)
@@ -39,7 +37,7 @@ UNDIRECTED = StoredGraph("spark-undirected", 296, RMAT, directed=False)
 SMALL = ["--conf", "spark.ui.enabled=false", "--conf", "spark.executor.memory=512m", "--conf", "spark.driver.memory=512m",
          "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1", "--partitions", "4",
          "--conf", "spark.sql.shuffle.partitions=4"]
-ENVIRONMENT = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(Path(pyspark.__file__).parent),
+ENVIRONMENT = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(PYSPARK_HOME),
                             "SPARK_DAEMON_MEMORY": "256m", "PYSPARK_PYTHON": sys.executable,
                             "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # they start in half the time
 
@@ -162,7 +160,7 @@ def test_a_killed_worker_costs_only_time(cluster, directed, tmp_path):
              "--out", str(tmp_path / "out"), "--conf", "spark.eventLog.enabled=true",
              "--conf", "spark.eventLog.compress=false", "--conf", f"spark.eventLog.dir=file://{tmp_path}", *SMALL]
     with subprocess.Popen([sys.executable, "-m", "graphlane.spark", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, env=ENVIRONMENT | {"PYTHONPATH": f"{SITE}:{Path(pyspark.__file__).parent.parent}"}) as job:
+                          text=True, env=ENVIRONMENT | {"PYTHONPATH": f"{SITE}:{PYSPARK_HOME.parent}"}) as job:
         waited(lambda: job.poll() is not None or re.search(r"in stage [2-9]\d\.", cluster.executor_log("victim")))
         assert job.poll() is None
         cluster.kill("victim")
