@@ -1,10 +1,12 @@
 // BitReader and BitWriter: bits, the highest of a byte first, and the instantaneous codes of numbers from 0 on.
 //
+//   unary(x)      x zeros, then a one
 //   gamma(x)      z zeros, then the z + 1 bits of x + 1
+//   delta(x)      gamma(z), then the lowest z bits of x + 1
 //   zeta(x, k)    y = x + 1 is in [2^hk, 2^(h+1)k): h zeros, a one, then u = y - 2^hk: below 2^hk in s - 1 bits,
 //                 else u + 2^hk in s bits; s = (h + 1) k. zeta(x, 1) is gamma(x). (Boldi and Vigna, DCC 2004)
 //
-// A number has at most 34 bits. What a reader finds behind its end are zeros; is_bad() tells after any number of reads.
+// A number has at most 34 bits, but unary ones are of any length. What a reader finds behind its end are zeros; is_bad() tells after any number of reads.
 #pragma once
 
 #include <bit>
@@ -27,10 +29,30 @@ class BitReader {
   // Whether only zeros are left, fewer than a byte.
   bool is_at_end() const { return !is_bad() && bits_left() < 8 && window() == 0; }
 
+  // The number of bits that were read.
+  uint64_t position() const { return at_; }
+
   uint64_t bits(unsigned count) {  // at most 57
     const uint64_t value = count == 0 ? 0 : window() >> (64 - count);
     at_ += count;
     return value;
+  }
+  uint64_t unary() {
+    const uint64_t begin = at_;
+    while (at_ < 8 * bytes_.size()) {
+      const uint64_t ahead = window();
+      if (ahead != 0) {
+        at_ += static_cast<uint64_t>(std::countl_zero(ahead)) + 1;
+        return at_ - 1 - begin;
+      }
+      at_ += 57;
+    }
+    return fail();
+  }
+  uint64_t delta() {
+    const uint64_t width = gamma();
+    if (width >= kStreamNumberBitsMax) return fail();
+    return (uint64_t{1} << width | bits(static_cast<unsigned>(width))) - 1;
   }
   uint64_t gamma() {
     const uint64_t ahead = window();

@@ -1,7 +1,6 @@
 #include "adapters/python/src/bv_reader.h"
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <functional>
 
@@ -20,69 +19,20 @@ int64_t signed_of(uint64_t natural) {
 }  // namespace
 
 BvReader::BvReader(const BvFormat& format, std::span<const uint8_t> bits, std::string name)
-    : format_(format), bits_(bits), name_(std::move(name)), recent_(std::min<uint64_t>(format.window, format.vertex_count) + 1) {}
-
-uint64_t BvReader::bits(uint32_t count) {
-  if (count > 63 || at_ + count > bits_.size() * 8) throw Damaged{};
-  uint64_t value = 0;
-  while (count > 0) {
-    const uint32_t left = 8 - static_cast<uint32_t>(at_ % 8);
-    const uint32_t now = std::min(left, count);
-    const uint32_t byte = bits_[at_ / 8] & (0xffU >> (8 - left));
-    value = value << now | byte >> (left - now);
-    at_ += now;
-    count -= now;
-  }
-  return value;
-}
-
-// The zeros before the next one.
-uint64_t BvReader::unary() {
-  const uint64_t begin = at_;
-  while (at_ < bits_.size() * 8) {
-    const auto rest = static_cast<uint8_t>(bits_[at_ / 8] << (at_ % 8));
-    if (rest != 0) {
-      at_ += static_cast<uint64_t>(std::countl_zero(rest)) + 1;
-      return at_ - 1 - begin;
-    }
-    at_ = (at_ / 8 + 1) * 8;
-  }
-  throw Damaged{};
-}
-
-uint64_t BvReader::gamma() {
-  const uint64_t width = unary();
-  if (width > 62) throw Damaged{};
-  return (uint64_t{1} << width | bits(static_cast<uint32_t>(width))) - 1;
-}
-
-uint64_t BvReader::delta() {
-  const uint64_t width = gamma();
-  if (width > 62) throw Damaged{};
-  return (uint64_t{1} << width | bits(static_cast<uint32_t>(width))) - 1;
-}
-
-// A number within [2^hk, 2^(h+1)k), in as few bits as it may take: the first ones have a bit less.
-uint64_t BvReader::zeta() {
-  const uint64_t h = unary(), k = format_.zeta_k;
-  if ((h + 1) * k > 62) throw Damaged{};
-  const uint64_t low = uint64_t{1} << (h * k), size = (low << k) - low;
-  const auto width = static_cast<uint32_t>(std::bit_width(size - 1));
-  if (width == 0) return low - 1;
-  const uint64_t short_count = (uint64_t{1} << width) - size;
-  uint64_t value = bits(width - 1);
-  if (value >= short_count) value = (value << 1 | bits(1)) - short_count;
-  return low + value - 1;
-}
+    : format_(format), name_(std::move(name)), bits_(bits), recent_(std::min<uint64_t>(format.window, format.vertex_count) + 1) {}
 
 uint64_t BvReader::number(BvCode code) {
-  switch (code) {
-    case BvCode::kUnary: return unary();
-    case BvCode::kGamma: return gamma();
-    case BvCode::kDelta: return delta();
-    case BvCode::kZeta: return zeta();
-  }
-  throw Damaged{};
+  const uint64_t number = [&] {
+    switch (code) {
+      case BvCode::kUnary: return bits_.unary();
+      case BvCode::kGamma: return bits_.gamma();
+      case BvCode::kDelta: return bits_.delta();
+      case BvCode::kZeta: return bits_.zeta(format_.zeta_k);
+    }
+    throw Damaged{};
+  }();
+  if (bits_.is_bad()) throw Damaged{};
+  return number;
 }
 
 void BvReader::add(uint64_t target, List& to) {
@@ -114,11 +64,11 @@ uint64_t BvReader::copy_blocks(uint64_t vertex, uint64_t degree) {
 // Returns how many of the `left` numbers they have.
 uint64_t BvReader::add_intervals(uint64_t vertex, uint64_t left) {
   if (format_.interval_length_min == 0 || left == 0) return 0;
-  const uint64_t count = gamma();
+  const uint64_t count = number(BvCode::kGamma);
   uint64_t end = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    const uint64_t begin = i == 0 ? vertex + static_cast<uint64_t>(signed_of(gamma())) : end + gamma() + 1;
-    const uint64_t length = gamma() + format_.interval_length_min;
+    const uint64_t begin = i == 0 ? vertex + static_cast<uint64_t>(signed_of(number(BvCode::kGamma))) : end + number(BvCode::kGamma) + 1;
+    const uint64_t length = number(BvCode::kGamma) + format_.interval_length_min;
     if (begin >= format_.vertex_count || length > left - parts_[1].size()) throw Damaged{};
     for (end = begin; end < begin + length; ++end) add(end, parts_[1]);
   }
@@ -155,10 +105,10 @@ void BvReader::decode(uint64_t vertex) {
 Outcome<void> BvReader::read(uint64_t count, Arcs& into) {
   into.sources.clear();
   into.targets.clear();
-  uint64_t begin = at_;
+  uint64_t begin = bits_.position();
   try {
     for (; next_vertex_ < format_.vertex_count && into.targets.size() < count; ++next_vertex_) {
-      begin = at_;
+      begin = bits_.position();
       decode(next_vertex_);
       const List& list = list_of(next_vertex_);
       into.sources.insert(into.sources.end(), list.size(), static_cast<uint32_t>(next_vertex_));

@@ -1,8 +1,7 @@
 // BvReader: the lists of a BVGraph (Boldi and Vigna's WebGraph), decoded from the first vertex to the last.
 //
 // A list begins with its degree. With a window, a reference to one of the lists before follows, and blocks of that list,
-// copied and skipped in turn. Then there are intervals of consecutive numbers, and the other numbers as gaps. The first
-// bit of a byte is its highest.
+// copied and skipped in turn. Then there are intervals of consecutive numbers, and the other numbers as gaps.
 //
 // Threads: one at a time.
 #pragma once
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "graphfmt/bit_stream.h"
 #include "iomgr/base/error.h"
 
 namespace graphlane::python {
@@ -46,11 +46,6 @@ class BvReader {
  private:
   using List = std::vector<uint32_t>;
 
-  uint64_t bits(uint32_t count);
-  uint64_t unary();
-  uint64_t gamma();
-  uint64_t delta();
-  uint64_t zeta();
   uint64_t number(BvCode code);
 
   List& list_of(uint64_t vertex) { return recent_[vertex % recent_.size()]; }
@@ -62,10 +57,9 @@ class BvReader {
 
   // Constant after construction.
   const BvFormat format_;
-  const std::span<const uint8_t> bits_;
   const std::string name_;
 
-  uint64_t at_ = 0;  // a bit
+  BitReader bits_;
   uint64_t next_vertex_ = 0;
   std::vector<List> recent_;  // lists of the window and the one that is decoded
   std::array<List, 3> parts_;  // of that one: copied, intervals, residuals
