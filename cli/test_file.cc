@@ -1,7 +1,6 @@
 #include "cli/test_file.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "iomgr/base/files/file_io.h"
+#include "iomgr/base/files/unnamed_file.h"
 #include "iomgr/base/process/interrupt.h"
 #include "iomgr/base/process/progress.h"
 #include "iomgr/base/size.h"
@@ -20,20 +20,6 @@ namespace {
 constexpr size_t kChunkBytes = 4u << 20;
 // Synced in pieces of this size, so that an interrupt need not wait for the whole file.
 constexpr uint64_t kSyncBytes = 64u << 20;
-
-// On a filesystem without O_TMPFILE it makes a named file, and removes the name at once.
-Outcome<Fd> open_nameless(const std::string& directory) {
-  Fd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (fd) return fd;
-  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) {
-    return os_error(errno, directory, "cannot create a test file");
-  }
-  std::string name = directory + "/calibrate.XXXXXX";
-  fd.reset(::mkostemp(name.data(), O_CLOEXEC));
-  if (!fd) return os_error(errno, directory, "cannot create a test file");
-  ::unlink(name.c_str());
-  return fd;
-}
 
 Outcome<void> check_space(const Fd& fd, const std::string& directory, uint64_t size_bytes) {
   struct statvfs space;
@@ -75,8 +61,8 @@ Outcome<void> write_all(const Fd& fd, const std::string& directory, uint64_t siz
 }  // namespace
 
 Outcome<TestFile> TestFile::make(const std::string& directory, uint64_t size_bytes) {
-  Outcome<Fd> fd = open_nameless(directory);
-  if (!fd) return fd.error();
+  Result<Fd> fd = make_unnamed_file(directory);
+  if (!fd) return os_error(fd.error().code, directory, "cannot create a test file");
   TestFile file(std::move(*fd), size_bytes);
   if (Outcome<void> room = check_space(file.fd_, directory, size_bytes); !room) return room.error();
   if (!Fd(::open(file.path().c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC))) {

@@ -1,33 +1,15 @@
 #include "adapters/hybrid/vertex_values.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "iomgr/base/files/file_io.h"
+#include "iomgr/base/files/unnamed_file.h"
 #include "iomgr/base/process/memory_limit.h"
 #include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane::hybrid {
-namespace {
-
-// A file without a name, past the page cache where that can be.
-Result<Fd> open_unnamed(const std::string& directory) {
-  for (const int flags : {O_TMPFILE | O_DIRECT, O_TMPFILE}) {
-    Fd fd(::open(directory.c_str(), O_RDWR | O_CLOEXEC | flags, 0600));
-    if (fd) return fd;
-    if (errno == EACCES || errno == EROFS || errno == ENOENT) return Errno{errno};
-  }
-  std::string path = directory + "/.values-XXXXXX";
-  Fd fd(::mkostemp(path.data(), O_CLOEXEC));
-  if (!fd) return Errno{errno};
-  if (::unlink(path.c_str()) != 0) return Errno{errno};
-  return fd;
-}
-
-}  // namespace
 
 Outcome<void> ValueSpace::begin(uint64_t bytes_a_vertex) {
   bytes_a_vertex *= copies_;
@@ -48,7 +30,7 @@ Outcome<std::unique_ptr<ValueFile>> ValueFile::create(ValueSpace& space, size_t 
 }
 
 Outcome<void> ValueFile::open() {
-  auto fd = open_unnamed(space_.directory());
+  Result<Fd> fd = make_unnamed_file(space_.directory(), O_DIRECT);
   if (!fd) return os_error(fd.error().code, space_.directory(), "cannot make a file of vertices' values");
   fd_ = std::move(*fd);
   places_.resize(space_.held_max());

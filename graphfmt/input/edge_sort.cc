@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "iomgr/base/files/file_io.h"
+#include "iomgr/base/files/unnamed_file.h"
 #include "iomgr/base/process/interrupt.h"
 
 namespace graphlane {
@@ -55,15 +56,9 @@ Outcome<Fd> open_spill_file(const std::string& directory) {
   std::string dir = directory;
   if (dir.empty()) dir = std::filesystem::temp_directory_path(failed).string();
   if (dir.empty()) dir = "/tmp";
-  Fd fd(::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (fd) return fd;
-  if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT) return os_error(errno, dir, "cannot create a temporary file");
-  // Filesystems without O_TMPFILE.
-  std::string name = dir + "/.graphlane-spill-XXXXXX";
-  fd = Fd(::mkostemp(name.data(), O_CLOEXEC));
-  if (!fd) return os_error(errno, dir, "cannot create a temporary file");
-  ::unlink(name.c_str());
-  return fd;
+  Result<Fd> file = make_unnamed_file(dir);
+  if (!file) return os_error(file.error().code, dir, "cannot create a temporary file");
+  return std::move(*file);
 }
 
 EdgeSorter::EdgeSorter(EdgeOrder order, size_t edge_bytes, uint64_t memory_bytes, std::string spill_directory)
