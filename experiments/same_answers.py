@@ -1,4 +1,4 @@
-"""The same stored graph, the same answer: Graphlane, networkit, igraph, scipy, DuckDB's SQL and Spark.
+"""Answers of several engines on one stored graph: Graphlane, networkit, igraph, scipy, DuckDB's SQL and Spark.
 
 How far are PageRank, components and weighted distances of each engine from those of `graphlane algo`? A difference is
 relative to the larger of both values. Times are told, not compared: they have reading the stored graph in them, but not the

@@ -23,6 +23,9 @@ void resize_for_overwrite(std::vector<T>& vector, size_t size) {
   if (vector.size() < size) vector.resize(std::max(size, vector.size() * 2));
 }
 
+// Where one of two things, one of each direction, stands.
+size_t place_of(EdgeSide side) { return side == EdgeSide::kIn ? 1 : 0; }
+
 }  // namespace
 
 ListLoader::ListLoader(const Graph& graph, Sink& sink, uint64_t in_flight_bytes_max)
@@ -53,7 +56,7 @@ void ListLoader::fail_damaged(const std::string& path, uint64_t offset, VertexId
 }
 
 ListPlace ListLoader::place(const Graph::Side& side, EdgeSide which, VertexId owner) {
-  Cursor& cursor = cursors_[which == EdgeSide::kIn ? 1 : 0];
+  Cursor& cursor = cursors_[place_of(which)];
   ListPlace place;
   if (cursor.vertex == owner) {
     place = {.offset = cursor.offset, .length_bytes = side.index->bytes(owner)};
@@ -157,7 +160,7 @@ void ListLoader::begin() {
 
 void ListLoader::make_run_tasks(Batch& batch) {
   for (const EdgeSide side : {EdgeSide::kOut, EdgeSide::kIn}) {
-    ListRuns& runs = batch.runs[side == EdgeSide::kIn ? 1 : 0];
+    ListRuns& runs = batch.runs[place_of(side)];
     runs.close();
     for (const ListRuns::Run& run : runs.runs()) {
       Task& task = batch.tasks.emplace_back();
@@ -275,7 +278,7 @@ void ListLoader::take(const PageBytes& bytes, const Task& task) {
 }
 
 void ListLoader::take_run(const PageBytes& bytes, const Task& task) {
-  const ListRuns& runs = task.batch->runs[task.side == EdgeSide::kIn ? 1 : 0];
+  const ListRuns& runs = task.batch->runs[place_of(task.side)];
   read_run(task.side, runs.owners_of(*task.lists), task.range.offset, bytes.pieces());
 }
 
@@ -292,7 +295,7 @@ void ListLoader::read_run(EdgeSide side, std::span<const VertexId> owners, uint6
 void ListLoader::take_runs_from_memory(Batch& batch) {
   is_giving_ = true;
   for (const EdgeSide side : {EdgeSide::kOut, EdgeSide::kIn}) {
-    ListRuns& runs = batch.runs[side == EdgeSide::kIn ? 1 : 0];
+    ListRuns& runs = batch.runs[place_of(side)];
     runs.close();
     for (const ListRuns::Run& run : runs.runs()) {
       if (error_) break;

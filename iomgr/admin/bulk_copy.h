@@ -31,10 +31,10 @@ struct BulkCopy {
   bool read_in_turn = false;
   bool write_in_turn = false;
   // Fills the buffer with the whole range, or returns an error.
-  std::function<Outcome<void>(ByteRange, char* buffer)> read;
-  std::function<Outcome<void>(ByteRange, const char* buffer)> write;
+  std::function<Outcome<void>(ByteRange, char* buffer)> read = {};
+  std::function<Outcome<void>(ByteRange, const char* buffer)> write = {};
   // Optional: the first offset from this one on where the source has data.
-  std::function<uint64_t(uint64_t offset)> next_data;
+  std::function<uint64_t(uint64_t offset)> next_data = {};
   Progress* progress = nullptr;
 };
 

@@ -81,6 +81,21 @@ Outcome<TreePlace> resolve_target(const Volume& volume, const std::string& given
   return TreePlace{.directory_fd = AT_FDCWD, .path = real.string(), .shown = target.string()};
 }
 
+// Copies into `target`, which is `to`, and takes the attributes over.
+Outcome<void> fill_copy(BulkCopy copy, int stub_fd, const Fd& target, const TreePlace& to, TransferState* state) {
+  copy.write = [&](ByteRange range, const char* buffer) -> Outcome<void> {
+    const Result<void> written = pwrite_full(target.get(), buffer, range.length_bytes, range.offset);
+    if (!written) return to.error(written.error().code, "cannot write");
+    return {};
+  };
+  copy.progress = state->progress;
+  if (Outcome<void> copied = run(copy); !copied) return copied;
+  copy_attributes(stub_fd, target.get());
+  state->summary.striped_count += 1;
+  state->summary.bytes += copy.size_bytes;
+  return {};
+}
+
 Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& stub,
                              const TreePlace& from, const TreePlace& to, TransferState* state) {
   const Layout layout = current_layout(volume, stub);
@@ -88,27 +103,14 @@ Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& st
   if (!file) return file.error();
   const Outcome<Fd> target = create_file(to, layout.logical_size);
   if (!target) return target.error();
-  const BulkCopy copy{
-      .size_bytes = layout.logical_size,
-      .thread_count = 2 * volume.device_count(),
-      .read_in_turn = false,
-      .write_in_turn = true,
-      .read = [&](ByteRange range, char* buffer) {
-        return transfer_striped(volume, **file, IoOp::kRead, range, buffer);
-      },
-      .write = [&](ByteRange range, const char* buffer) -> Outcome<void> {
-        const Result<void> written =
-            pwrite_full(target->get(), buffer, range.length_bytes, range.offset);
-        if (!written) return to.error(written.error().code, "cannot write");
-        return {};
-      },
-      .next_data = {},
-      .progress = state->progress};
-  if (Outcome<void> copied = run(copy); !copied) return copied;
-  copy_attributes(stub_fd, target->get());
-  state->summary.striped_count += 1;
-  state->summary.bytes += layout.logical_size;
-  return {};
+  const BulkCopy copy{.size_bytes = layout.logical_size,
+                      .thread_count = 2 * volume.device_count(),
+                      .read_in_turn = false,
+                      .write_in_turn = true,
+                      .read = [&](ByteRange range, char* buffer) {
+                        return transfer_striped(volume, **file, IoOp::kRead, range, buffer);
+                      }};
+  return fill_copy(copy, stub_fd, *target, to, state);
 }
 
 // Copies the remaining bytes of a damaged file, with zeros for the rest.
@@ -123,24 +125,13 @@ Outcome<void> salvage_striped(const Volume& volume, int stub_fd, const Layout& l
   if (reader.is_of_another(st.st_uid)) return from.error(EPERM, "the stub's owner does not own the parts");
   const Outcome<Fd> target = create_file(to, reader.size_bytes());
   if (!target) return target.error();
-  const BulkCopy copy{
-      .size_bytes = reader.size_bytes(),
-      .thread_count = 2 * volume.device_count(),
-      .read = [&](ByteRange range, char* buffer) -> Outcome<void> {
-        reader.read(range, buffer);
-        return {};
-      },
-      .write = [&](ByteRange range, const char* buffer) -> Outcome<void> {
-        const Result<void> written = pwrite_full(target->get(), buffer, range.length_bytes, range.offset);
-        if (!written) return to.error(written.error().code, "cannot write");
-        return {};
-      },
-      .next_data = {},
-      .progress = state->progress};
-  if (Outcome<void> copied = run(copy); !copied) return copied;
-  copy_attributes(stub_fd, target->get());
-  state->summary.striped_count += 1;
-  state->summary.bytes += reader.size_bytes();
+  const BulkCopy copy{.size_bytes = reader.size_bytes(),
+                      .thread_count = 2 * volume.device_count(),
+                      .read = [&](ByteRange range, char* buffer) -> Outcome<void> {
+                        reader.read(range, buffer);
+                        return {};
+                      }};
+  if (Outcome<void> copied = fill_copy(copy, stub_fd, *target, to, state); !copied) return copied;
   if (std::vector<MissingRange> missing = reader.missing(); !missing.empty()) {
     state->missing[to.path] = std::move(missing);
   }
