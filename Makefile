@@ -262,8 +262,12 @@ docs: $(DOCS)/venv/.made ## build this project's site in build/docs/site (needs 
 	@echo $(DOCS)/site/index.html
 
 .PHONY: lint
-lint: ## look for mistakes in Python, scripts, words and manual pages (needs the network, once)
+lint: ## look for mistakes in format, Python, scripts, words and manual pages (needs the network, once)
 	@make/lint
+
+.PHONY: format
+format: ## format the C++ sources as .clang-format says
+	@make/lint --format
 
 clean: ## remove what was built (the Python environment stays)
 	rm -rf build/deb $(DOCS)/pages $(DOCS)/site $(foreach built,plain release debug asan tsan,build/$(built) build/$(built)-by-files build/$(built)-portable)

@@ -44,7 +44,8 @@ Outcome<pid_t> start(std::vector<std::string>& words, const Fd& out, const Fd& e
   return child;
 }
 
-// Waits; an interrupt kills the child first. SIGTERM would not do: fio would finish what is in flight, and print.
+// Waits; an interrupt kills the child first. SIGTERM would not do: fio would finish what is in
+// flight, and print.
 int wait_for(pid_t child) {
   int status = 0;
   bool is_ended = false;

@@ -19,8 +19,8 @@ struct Finished {
   std::string complaint() const;
 };
 
-// `words`: the program, searched for in $PATH, and its arguments. Its stdin is empty. ENOENT: no such
-// program.
+// `words`: the program, searched for in $PATH, and its arguments. Its stdin is empty. ENOENT: no
+// such program.
 Outcome<Finished> run_child(std::vector<std::string> words);
 
 }  // namespace graphlane::cli

@@ -28,8 +28,8 @@ void print_json(const Json& all, int indent) { fmt::print("{}\n", all.dump(inden
 
 namespace {
 
-// Resolves links on the way, but not the last name, because a link in a volume is a file of the volume. A
-// link outside that leads to a volume stands for that volume.
+// Resolves links on the way, but not the last name, because a link in a volume is a file of the
+// volume. A link outside that leads to a volume stands for that volume.
 Outcome<std::pair<std::string, fs::path>> find_root_and_path(const std::string& path) {
   std::error_code error;
   const fs::path given = fs::absolute(path, error);
@@ -65,7 +65,7 @@ std::atomic<int> signal_number{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
 extern "C" void on_interrupt(int number) {
-    // Relaxed: the interrupted thread itself reads it, after the work has ended.
+  // Relaxed: the interrupted thread itself reads it, after the work has ended.
   signal_number.store(number, std::memory_order_relaxed);
   interrupt_requested.store(true, std::memory_order_relaxed);
 }
@@ -100,9 +100,10 @@ std::string in_users_words(const std::string& text) {
   std::error_code error;
   const std::string here = fs::current_path(error).string() + "/";
   if (error || here == "//" || !text.starts_with(here)) return text;
-  const bool is_given = std::any_of(command_line.begin(), command_line.end(), [&](const std::string& word) {
-    return word.find(here.substr(0, here.size() - 1)) != std::string::npos;
-  });
+  const bool is_given =
+      std::any_of(command_line.begin(), command_line.end(), [&](const std::string& word) {
+        return word.find(here.substr(0, here.size() - 1)) != std::string::npos;
+      });
   return is_given ? text : text.substr(here.size());
 }
 

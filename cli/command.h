@@ -30,8 +30,8 @@ enum ExitStatus {
   kNotFound = 127,       // `run`: no such command
 };
 
-// The work of a command, after parsing: returns an exit status, or the error to print before exiting with
-// kFailed.
+// The work of a command, after parsing: returns an exit status, or the error to print before
+// exiting with kFailed.
 using Action = std::function<Outcome<int>()>;
 
 // The exit statuses of a command that cannot do its work, and of one with a wrong command line.
@@ -42,7 +42,7 @@ struct FailureStatus {
 
 struct Parser {
   CommandLine line;
-  Action action;  // of the command that was chosen
+  Action action;                                       // of the command that was chosen
   std::map<std::string, FailureStatus> failures = {};  // of commands that have their own
 
   // Adds a command; `example` ends its help.
@@ -59,7 +59,8 @@ struct Parser {
 
   // When `command` is chosen, calls `work` with `options`.
   template <class Options>
-  void on_chosen(Command* command, std::shared_ptr<Options> options, Outcome<int> (*work)(const Options&)) {
+  void on_chosen(Command* command, std::shared_ptr<Options> options,
+                 Outcome<int> (*work)(const Options&)) {
     command->on_chosen([this, options, work]() -> Outcome<void> {
       action = [=] { return work(*options); };
       return {};
@@ -113,8 +114,8 @@ Outcome<int> print_bound(const BindReport& report, const std::string& root);
 // Prints a line on stderr.
 void complain(const std::string& line);
 
-// An error's text with the path as the user gave it: without the working directory in front, unless the
-// command line has it. Call set_command_line() first.
+// An error's text with the path as the user gave it: without the working directory in front, unless
+// the command line has it. Call set_command_line() first.
 std::string in_users_words(const std::string& text);
 void set_command_line(std::vector<std::string> words);
 
@@ -123,8 +124,8 @@ void set_command_line(std::vector<std::string> words);
 Outcome<int> to_each(const std::vector<std::string>& operands,
                      const std::function<Outcome<void>(const std::string&)>& work);
 
-// From now on SIGINT, SIGTERM and SIGHUP end the work (base/interrupt.h) rather than the program. The
-// work cleans up, and main() then dies of the signal.
+// From now on SIGINT, SIGTERM and SIGHUP end the work (base/interrupt.h) rather than the program.
+// The work cleans up, and main() then dies of the signal.
 void catch_interrupts();
 int caught_signal();  // 0: none
 

@@ -32,14 +32,14 @@ Outcome<int> print_bound(const BindReport& report, const std::string& root) {
 
 void add_adopt(Parser& parser) {
   const auto options = std::make_shared<AdoptOptions>();
-  Command* command =
-      parser.add("adopt", "make a restored, copied or moved directory the volume of its devices",
-                 "graphlane adopt /srv/graphs\n\n"
-                 "A volume knows its directory by the inode. One that was restored from a backup,\n"
-                 "rsynced or moved to another filesystem is refused until it is adopted; another\n"
-                 "directory of the same volume is refused from then on. Stubs that alone name their\n"
-                 "parts are bound to them, the rest is listed: adopt VOL/FILE binds one of those.\n"
-                 "Exit status 1 if any is left.");
+  Command* command = parser.add(
+      "adopt", "make a restored, copied or moved directory the volume of its devices",
+      "graphlane adopt /srv/graphs\n\n"
+      "A volume knows its directory by the inode. One that was restored from a backup,\n"
+      "rsynced or moved to another filesystem is refused until it is adopted; another\n"
+      "directory of the same volume is refused from then on. Stubs that alone name their\n"
+      "parts are bound to them, the rest is listed: adopt VOL/FILE binds one of those.\n"
+      "Exit status 1 if any is left.");
   command->add_option("PATH", options->path, "VOL, or a file in it")->required();
   parser.on_chosen(command, options, adopt);
 }

@@ -148,8 +148,7 @@ void print_sweep(const Advice& advice, const Sweep& sweep, uint64_t depth_now) {
              format_size(requests.mean_bytes()), format_size(requests.median_bytes()),
              format_size(requests.max_bytes()));
   const AutoDepth depth = advice.depth_of(sweep);
-  fmt::print("  auto depth    {} ({})\n", format_size(depth.bytes),
-             explain(depth.reason, advice));
+  fmt::print("  auto depth    {} ({})\n", format_size(depth.bytes), explain(depth.reason, advice));
   fmt::print("  devices       a typical request uses {:.1f} of {}\n",
              devices_touched(requests.median_bytes(), depth.bytes, advice.device_count),
              advice.device_count);
@@ -161,7 +160,8 @@ void print_text(const Advice& advice) {
              advice.are_devices_assumed ? " (assumed; --devices says otherwise)" : "");
   if (advice.graph.format == GraphFormat::kUnknown) {
     fmt::print("auto depth      {}, or less where {} devices would get less than {} units each\n",
-               format_size(stripe_depth_default(advice.on_ssds)), advice.device_count, kUnitsPerDevice);
+               format_size(stripe_depth_default(advice.on_ssds)), advice.device_count,
+               kUnitsPerDevice);
     return;
   }
   fmt::print("memory          {} to sweep, {} for it: {}\n", format_size(advice.swept_bytes()),
@@ -185,13 +185,14 @@ Outcome<int> advise(const AdviseOptions& options) {
   // directory as an error.
   const Outcome<VolumePath> place = open_volume_of(options.path);
   const bool supposes = options.device_count || options.on_ssds || !place;
-  Advice advice{.path = directory->path(),
-                .graph = std::move(*requests),
-                .depths_now = {},
-                .device_count = options.device_count.value_or(place ? place->volume->device_count() : 0),
-                .on_ssds = supposes ? options.on_ssds : place->volume->is_on_ssds(),
-                .thread_count = options.thread_count,
-                .memory_bytes = memory_available_bytes()};
+  Advice advice{
+      .path = directory->path(),
+      .graph = std::move(*requests),
+      .depths_now = {},
+      .device_count = options.device_count.value_or(place ? place->volume->device_count() : 0),
+      .on_ssds = supposes ? options.on_ssds : place->volume->is_on_ssds(),
+      .thread_count = options.thread_count,
+      .memory_bytes = memory_available_bytes()};
   if (advice.device_count == 0) {
     advice.device_count = kDevicesAssumed;
     advice.are_devices_assumed = true;
@@ -201,8 +202,11 @@ Outcome<int> advise(const AdviseOptions& options) {
     if (!file) return file.error();
     advice.depths_now.push_back(file->stripe_depth_bytes);
   }
-  if (options.as_json) print_json(json_of(advice));
-  else print_text(advice);
+  if (options.as_json) {
+    print_json(json_of(advice));
+  } else {
+    print_text(advice);
+  }
   return kOk;
 }
 
@@ -210,13 +214,13 @@ Outcome<int> advise(const AdviseOptions& options) {
 
 void add_advise(Parser& parser) {
   const auto options = std::make_shared<AdviseOptions>();
-  Command* command = parser.add(
-      "advise", "tell how a graph is best striped, and why",
-      "graphlane advise twitter-grid\n\n"
-      "Tells the format of the graph in a directory, plain or in a volume; by requests\n"
-      "of which sizes engines will sweep its files; the stripe depth that\n"
-      "`--stripe-depth auto` takes for them, and why; over how many devices it spreads\n"
-      "a request; and whether the graph fits into memory anyway.");
+  Command* command =
+      parser.add("advise", "tell how a graph is best striped, and why",
+                 "graphlane advise twitter-grid\n\n"
+                 "Tells the format of the graph in a directory, plain or in a volume; by requests\n"
+                 "of which sizes engines will sweep its files; the stripe depth that\n"
+                 "`--stripe-depth auto` takes for them, and why; over how many devices it spreads\n"
+                 "a request; and whether the graph fits into memory anyway.");
   command->add_option("PATH", options->path, "the directory of a graph")->required();
   command->add_option("--devices", options->device_count, "for a volume of so many devices")
       ->in_range(kDeviceCountMin, kDeviceCountMax)

@@ -15,7 +15,8 @@
 namespace graphlane::cli {
 namespace {
 
-constexpr const AlgorithmEngine* kAlgorithmEngines[] = {&semiext::kEngine, &hybrid::kEngine, &maiter::kEngine};
+constexpr const AlgorithmEngine* kAlgorithmEngines[] = {&semiext::kEngine, &hybrid::kEngine,
+                                                        &maiter::kEngine};
 constexpr char kAnyEngine[] = "auto";
 
 struct AlgoCommand {
@@ -50,7 +51,8 @@ const AlgorithmEngine* engine_named(std::string_view name) {
 }
 
 bool has_algorithm(const AlgorithmEngine& engine, std::string_view algorithm) {
-  return std::ranges::any_of(engine.algorithms, [&](const AlgorithmInfo& info) { return info.name == algorithm; });
+  return std::ranges::any_of(engine.algorithms,
+                             [&](const AlgorithmInfo& info) { return info.name == algorithm; });
 }
 
 std::vector<std::string> engine_words() {
@@ -64,7 +66,8 @@ std::vector<AlgorithmInfo> all_algorithms() {
   std::vector<AlgorithmInfo> all;
   for (const AlgorithmEngine* engine : kAlgorithmEngines) {
     for (const AlgorithmInfo& info : engine->algorithms) {
-      if (std::ranges::none_of(all, [&](const AlgorithmInfo& known) { return known.name == info.name; })) {
+      if (std::ranges::none_of(
+              all, [&](const AlgorithmInfo& known) { return known.name == info.name; })) {
         all.push_back(info);
       }
     }
@@ -74,7 +77,9 @@ std::vector<AlgorithmInfo> all_algorithms() {
 
 std::string names_of(std::span<const AlgorithmInfo> algorithms) {
   std::string names;
-  for (const AlgorithmInfo& info : algorithms) names += (names.empty() ? "" : ", ") + std::string(info.name);
+  for (const AlgorithmInfo& info : algorithms) {
+    names += (names.empty() ? "" : ", ") + std::string(info.name);
+  }
   return names;
 }
 
@@ -107,15 +112,17 @@ Outcome<const AlgorithmEngine*> choose_engine(const AlgoCommand& options) {
       if (engine->format == header->kind) chosen = engine;
     }
     if (chosen == nullptr) {
-      return make_error(ENOTSUP, "{}: no engine computes on the format {}", options.graph, name_of(header->kind));
+      return make_error(ENOTSUP, "{}: no engine computes on the format {}", options.graph,
+                        name_of(header->kind));
     }
   }
   if (!has_algorithm(*chosen, options.algorithm)) {
-    return make_error(EINVAL, "{}: the engine {} does not have this algorithm; it has {}", options.algorithm,
-                      chosen->name, names_of(chosen->algorithms));
+    return make_error(EINVAL, "{}: the engine {} does not have this algorithm; it has {}",
+                      options.algorithm, chosen->name, names_of(chosen->algorithms));
   }
   if (const auto [option, engine] = option_of_another_engine(options, *chosen); !option.empty()) {
-    return make_error(EINVAL, "{} is for the engine {}, and this is {}", option, engine, chosen->name);
+    return make_error(EINVAL, "{} is for the engine {}, and this is {}", option, engine,
+                      chosen->name);
   }
   return chosen;
 }
@@ -136,7 +143,8 @@ Outcome<std::vector<uint64_t>> parse_sources(const std::vector<std::string>& wor
 Outcome<ReadVariant> parse_variant(const AlgoCommand& options) {
   constexpr uint64_t kPageBytesMin = 4096, kPageBytesMax = 1 << 20;
   const uint64_t page_bytes = options.page_bytes.value_or(kPageBytesMin);
-  if (!std::has_single_bit(page_bytes) || page_bytes < kPageBytesMin || page_bytes > kPageBytesMax) {
+  if (!std::has_single_bit(page_bytes) || page_bytes < kPageBytesMin ||
+      page_bytes > kPageBytesMax) {
     return make_error(EINVAL, "--page-size: not a power of 2 from 4K to 1M");
   }
   return ReadVariant{.merge = options.merge == "none"    ? Merge::kNone
@@ -205,18 +213,19 @@ Outcome<int> compute(const AlgoCommand& options) {
   }
   const auto engine = choose_engine(options);
   if (!engine) return engine.error();
-  RunRequest request{.graph = options.graph,
-                     .options = {.iterations = options.iterations,
-                                 .tolerance = options.tolerance,
-                                 .damping = options.damping,
-                                 .dangling = options.dangling == "none" ? Dangling::kNone : Dangling::kUniform},
-                     .threads = options.threads,
-                     .in_memory = options.in_memory,
-                     .value_memory_bytes = options.value_memory,
-                     .accumulates = options.updates == "accumulated",
-                     .model = options.model,
-                     .wants_values = !options.out.empty(),
-                     .kv = options.kv};
+  RunRequest request{
+      .graph = options.graph,
+      .options = {.iterations = options.iterations,
+                  .tolerance = options.tolerance,
+                  .damping = options.damping,
+                  .dangling = options.dangling == "none" ? Dangling::kNone : Dangling::kUniform},
+      .threads = options.threads,
+      .in_memory = options.in_memory,
+      .value_memory_bytes = options.value_memory,
+      .accumulates = options.updates == "accumulated",
+      .model = options.model,
+      .wants_values = !options.out.empty(),
+      .kv = options.kv};
   if (options.cache_bytes) request.cache_bytes = *options.cache_bytes;
   const auto variant = parse_variant(options);
   if (!variant) return variant.error();
@@ -227,7 +236,9 @@ Outcome<int> compute(const AlgoCommand& options) {
   const Outcome<AlgorithmResult> result = (*engine)->run(options.algorithm, request);
   if (!result) return result.error();
   if (!options.out.empty()) {
-    if (Outcome<void> written = write_result(*result, options.out); !written) return written.error();
+    if (Outcome<void> written = write_result(*result, options.out); !written) {
+      return written.error();
+    }
   }
   if (options.as_json) {
     print_json({{"algorithm", options.algorithm},
@@ -242,46 +253,53 @@ Outcome<int> compute(const AlgoCommand& options) {
   print_summary(result->summary);
   if (!quiet) {
     fmt::print("{} iterations in {:.3g} s, {} read in {} reads\n", result->stats.iterations,
-               result->stats.run_seconds, format_size(result->stats.device_bytes), result->stats.device_reads);
+               result->stats.run_seconds, format_size(result->stats.device_bytes),
+               result->stats.device_reads);
     if (result->stats.value_bytes_written > 0) {
       fmt::print("vertices' values beyond --value-memory: {} read, {} written\n",
-                 format_size(result->stats.value_bytes_read), format_size(result->stats.value_bytes_written));
+                 format_size(result->stats.value_bytes_read),
+                 format_size(result->stats.value_bytes_written));
     }
   }
   return kOk;
 }
 
 // A number for the engine kv; `at_least` and `at_most` are permitted.
-Outcome<double> parse_kv_number(const std::shared_ptr<AlgoCommand>& options, const std::string& name,
-                                const std::string& text, double at_least, double at_most) {
+Outcome<double> parse_kv_number(const std::shared_ptr<AlgoCommand>& options,
+                                const std::string& name, const std::string& text, double at_least,
+                                double at_most) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= at_least) || !(value <= at_most)) {
-    return make_error(EINVAL, "{}: {}: not a number from {:g} to {:g}", name, text, at_least, at_most);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= at_least) ||
+      !(value <= at_most)) {
+    return make_error(EINVAL, "{}: {}: not a number from {:g} to {:g}", name, text, at_least,
+                      at_most);
   }
   options->kv_given.push_back(name);
   return value;
 }
 
 void add_kv_options(Command* command, const std::shared_ptr<AlgoCommand>& options) {
-  const auto add = [&](const std::string& name, double at_least, double at_most, const std::string& description,
-                       const char* type, auto assign) {
-    command->add_option(
-               name,
-               [=](const std::string& text) -> Outcome<void> {
-                 const Outcome<double> value = parse_kv_number(options, name, text, at_least, at_most);
-                 if (!value) return value.error();
-                 assign(options->kv, *value);
-                 return {};
-               },
-               description)
+  const auto add = [&](const std::string& name, double at_least, double at_most,
+                       const std::string& description, const char* type, auto assign) {
+    command
+        ->add_option(
+            name,
+            [=](const std::string& text) -> Outcome<void> {
+              const Outcome<double> value = parse_kv_number(options, name, text, at_least, at_most);
+              if (!value) return value.error();
+              assign(options->kv, *value);
+              return {};
+            },
+            description)
         ->type_name(type);
   };
-  add("--portion", 1e-9, 1, "of kv: the share of the vertices that a round takes, the hottest (1)", "P",
-      [](KvRunOptions& kv, double value) { kv.portion = value; });
+  add("--portion", 1e-9, 1, "of kv: the share of the vertices that a round takes, the hottest (1)",
+      "P", [](KvRunOptions& kv, double value) { kv.portion = value; });
   add("--workers", 1, 256, "of kv: so many processes, each with a part of the vertices (1)", "N",
       [](KvRunOptions& kv, double value) { kv.workers = static_cast<unsigned>(value); });
-  add("--alpha", 0, 1e9, "Katz's α (1 / (1 + the longest list))", "A", [](KvRunOptions& kv, double value) { kv.alpha = value; });
+  add("--alpha", 0, 1e9, "Katz's α (1 / (1 + the longest list))", "A",
+      [](KvRunOptions& kv, double value) { kv.alpha = value; });
   add("--buffer", 2, 1 << 20, "of kv: pages that a thread buffers (64)", "N",
       [](KvRunOptions& kv, double value) { kv.buffer_pages = static_cast<uint32_t>(value); });
   add("--prefetch", 0, 63, "of kv: pages that are fetched ahead (0)", "N",
@@ -319,53 +337,75 @@ void add_algo(Parser& parser) {
     list += fmt::format("  {:<16}{}\n", info.name, info.description);
     names.emplace_back(info.name);
   }
-  Command* command = parser.add("algo", "compute an algorithm on a stored graph",
-                                "graphlane algo bfs --source 5 --out levels.npy graphs/livejournal\n\n" + list +
-                                    "\nGRAPH is what `graphlane convert --to lists`, `--to dual` or `--to pages` made, in a volume or not.");
-  command->add_option("ALGORITHM", options->algorithm, "which")->required()->one_of(names)->type_name("");
+  Command* command =
+      parser.add("algo", "compute an algorithm on a stored graph",
+                 "graphlane algo bfs --source 5 --out levels.npy graphs/livejournal\n\n" + list +
+                     "\nGRAPH is what `graphlane convert --to lists`, `--to dual` or `--to pages` "
+                     "made, in a volume or not.");
+  command->add_option("ALGORITHM", options->algorithm, "which")
+      ->required()
+      ->one_of(names)
+      ->type_name("");
   command->add_option("GRAPH", options->graph, "directory of the graph")->required();
   command->add_option("--engine", options->engine, "by which; auto: the one of the graph's format")
       ->one_of(engine_words());
-  command->add_option("--source", options->sources, "vertex to begin with (0); again for more of them")
+  command
+      ->add_option("--source", options->sources, "vertex to begin with (0); again for more of them")
       ->type_name("V")
       ->one_value_each();
   command->add_option("--iterations", options->iterations, "so many")->type_name("N");
-  command->add_option(
-             "--tolerance",
-             [options](const std::string& text) -> Outcome<void> {
-               double value = 0;
-               const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-               if (error != std::errc() || end != text.data() + text.size() || !(value >= 0)) {
-                 return make_error(EINVAL, "--tolerance: {}: not a number from 0 on", text);
-               }
-               options->tolerance = value;
-               return {};
-             },
-             "iterate until all ranks together move by no more")
+  command
+      ->add_option(
+          "--tolerance",
+          [options](const std::string& text) -> Outcome<void> {
+            double value = 0;
+            const auto [end, error] =
+                std::from_chars(text.data(), text.data() + text.size(), value);
+            if (error != std::errc() || end != text.data() + text.size() || !(value >= 0)) {
+              return make_error(EINVAL, "--tolerance: {}: not a number from 0 on", text);
+            }
+            options->tolerance = value;
+            return {};
+          },
+          "iterate until all ranks together move by no more")
       ->type_name("T");
-  command->add_option("--damping", options->damping, "PageRank's d (0.85)")->in_range(0.0, 1.0)->type_name("D");
-  command->add_option("--dangling", options->dangling,
-                      "rank of vertices without out-arcs goes nowhere, or to all (uniform)")
+  command->add_option("--damping", options->damping, "PageRank's d (0.85)")
+      ->in_range(0.0, 1.0)
+      ->type_name("D");
+  command
+      ->add_option("--dangling", options->dangling,
+                   "rank of vertices without out-arcs goes nowhere, or to all (uniform)")
       ->one_of({"none", "uniform"});
   command->add_option("--threads", options->threads, "use so many (all cores)")->type_name("N");
   add_size(command, "--cache", &options->cache_bytes, "keep so much of the lists in memory (64M)");
   command->add_flag("--in-memory", options->in_memory, "read all lists before, and keep them");
   add_kv_options(command, options);
   add_size(command, "--value-memory", &options->value_memory,
-           "of dual: keep so much of vertices' values in memory, the rest in a file beside GRAPH (half of what is available)");
-  command->add_option("--model", options->model, "of dual: hybrid (as devices make cheaper), push, pull or random")
+           "of dual: keep so much of vertices' values in memory, the rest in a file beside GRAPH "
+           "(half of what is available)");
+  command
+      ->add_option("--model", options->model,
+                   "of dual: hybrid (as devices make cheaper), push, pull or random")
       ->one_of({"hybrid", "push", "pull", "random"});
-  command->add_option("--updates", options->updates,
-                      "for experiments, of dual: values pass on at once (immediate), or in the next iteration (accumulated)")
+  command
+      ->add_option("--updates", options->updates,
+                   "for experiments, of dual: values pass on at once (immediate), or in the next "
+                   "iteration (accumulated)")
       ->one_of({"immediate", "accumulated"});
-  command->add_option("--out", options->out, "each vertex's value: FILE.npy, .csv or .txt")->type_name("FILE");
-  command->add_flag("--explain", options->explains, "of dual and pages: print for each iteration what was chosen or read, and its cost");
+  command->add_option("--out", options->out, "each vertex's value: FILE.npy, .csv or .txt")
+      ->type_name("FILE");
+  command->add_flag(
+      "--explain", options->explains,
+      "of dual and pages: print for each iteration what was chosen or read, and its cost");
   command->add_flag("--json", options->as_json, "print JSON");
-  command->add_option("--merge", options->merge, "for experiments: where neighbouring reads become one (lists)")
+  command
+      ->add_option("--merge", options->merge,
+                   "for experiments: where neighbouring reads become one (lists)")
       ->one_of({"lists", "pages", "none"});
   command->add_option("--order", options->order, "for experiments: run vertices in this order (id)")
       ->one_of({"id", "random"});
-  add_size(command, "--page-size", &options->page_bytes, "for experiments: read blocks of this size (4K)");
+  add_size(command, "--page-size", &options->page_bytes,
+           "for experiments: read blocks of this size (4K)");
   parser.on_chosen(command, options, compute);
 }
 

@@ -27,7 +27,8 @@ constexpr uint32_t kStreamCounts[] = {2, 4};  // one stream is measured by the d
 static_assert(std::end(kDepths)[-1] <= kQueueDepthMax);
 constexpr uint64_t kFileBytesDefault = uint64_t{1} << 30;
 constexpr uint64_t kFileBytesMin = 16 * kLargeBytes;  // four blocks for each of four streams
-// Of depths within this factor of the fastest, the least is chosen: it takes less memory, and delays others less.
+// Of depths within this factor of the fastest, the least is chosen: it takes less memory, and
+// delays others less.
 constexpr double kAsGood = 0.97;
 // A second stream costs a disk more than this, but costs other devices nothing.
 constexpr double kSeeks = 0.9;
@@ -93,7 +94,9 @@ class Measurement {
     for (int round = 0; round < kRounds; ++round) {
       for (const uint32_t count : kStreamCounts) {
         const FioReads reads = large(std::max(large_depth, count), count);
-        if (Outcome<void> done = measure(reads, &speeds_.streams[count]); !done) return done.error();
+        if (Outcome<void> done = measure(reads, &speeds_.streams[count]); !done) {
+          return done.error();
+        }
       }
     }
     const uint32_t depth = choose_depth(large_depth);
@@ -133,8 +136,8 @@ class Measurement {
     return {};
   }
 
-  // Large reads decide. A device that does not seek gets a larger depth if small reads gain and large ones
-  // do not lose; on a device that seeks it would only cost more seeks.
+  // Large reads decide. A device that does not seek gets a larger depth if small reads gain and
+  // large ones do not lose; on a device that seeks it would only cost more seeks.
   uint32_t choose_depth(uint32_t large_depth) const {
     const double one_stream = speeds_.streams.at(1).bytes_per_second;
     for (const uint32_t count : kStreamCounts) {
@@ -169,9 +172,14 @@ Outcome<Place> find_devices(const std::string& directory) {
     const Outcome<std::string> text = read_whole_file(AT_FDCWD, path.c_str(), path);
     if (!text && text.error().code == ENOENT) continue;  // left by a `create` that died
     if (!text) return text.error();
-    if (Outcome<DeviceRecord> record = parse_device_json(*text, path); !record) return record.error();
-    if (::access(root.c_str(), W_OK) == 0) place.roots.push_back(root);
-    else not_ours = os_error(errno, root, "cannot write");
+    if (Outcome<DeviceRecord> record = parse_device_json(*text, path); !record) {
+      return record.error();
+    }
+    if (::access(root.c_str(), W_OK) == 0) {
+      place.roots.push_back(root);
+    } else {
+      not_ours = os_error(errno, root, "cannot write");
+    }
   }
   std::sort(place.roots.begin(), place.roots.end());
   if (!place.roots.empty()) return place;
@@ -210,7 +218,8 @@ Json speeds_json(const std::map<uint32_t, FioSpeed>& speeds, const char* key) {
   return all;
 }
 
-Json place_json(const Place& place, const Calibration& calibration, const Speeds& speeds, bool is_kept) {
+Json place_json(const Place& place, const Calibration& calibration, const Speeds& speeds,
+                bool is_kept) {
   return {{"path", place.directory},
           {"depth", calibration.depth},
           {"streams", calibration.stream_count},
@@ -223,11 +232,13 @@ Json place_json(const Place& place, const Calibration& calibration, const Speeds
             {"small", speeds_json(speeds.small, "depth")}}}};
 }
 
-void print_text(const Place& place, const Calibration& calibration, const Speeds& speeds, bool is_kept) {
+void print_text(const Place& place, const Calibration& calibration, const Speeds& speeds,
+                bool is_kept) {
   const auto speed_text = [](const FioSpeed& speed) {
     return format_size(static_cast<uint64_t>(speed.bytes_per_second)) + "/s";
   };
-  const auto line = [](const char* label, const std::map<uint32_t, FioSpeed>& all, const auto& text) {
+  const auto line = [](const char* label, const std::map<uint32_t, FioSpeed>& all,
+                       const auto& text) {
     fmt::print("  {:<30}", label);
     for (const auto& [number, speed] : all) fmt::print("  {}: {}", number, text(speed));
     fmt::print("\n");
@@ -242,7 +253,8 @@ void print_text(const Place& place, const Calibration& calibration, const Speeds
 }
 
 Outcome<Json> calibrate(const Place& place, const CalibrateOptions& options) {
-  const uint64_t file_bytes = options.file_bytes.value_or(kFileBytesDefault) / kLargeBytes * kLargeBytes;
+  const uint64_t file_bytes =
+      options.file_bytes.value_or(kFileBytesDefault) / kLargeBytes * kLargeBytes;
   const Outcome<TestFile> file = TestFile::make(place.roots.front(), file_bytes);
   if (!file) return file.error();
   const std::chrono::milliseconds duration(static_cast<int64_t>(options.seconds * 1000));

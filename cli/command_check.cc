@@ -37,7 +37,11 @@ Outcome<int64_t> parse_age(const std::string& text) {
   int64_t count = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), count);
   const std::string unit(end, text.data() + text.size());
-  const int64_t seconds = unit == "d" ? 86400 : unit == "h" ? 3600 : unit == "m" ? 60 : unit == "s" ? 1 : 0;
+  const int64_t seconds = unit == "d"   ? 86400
+                          : unit == "h" ? 3600
+                          : unit == "m" ? 60
+                          : unit == "s" ? 1
+                                        : 0;
   if (status != std::errc{} || count < 0 || seconds == 0 || count > INT32_MAX) {
     return make_error(EINVAL, "'{}': not an age (write 7d, 12h, 30m)", text);
   }
@@ -68,7 +72,8 @@ bool is_confirmed(const std::vector<Orphan>& orphans, const CheckCommand& option
 }
 
 // Deletes the chosen orphans, and checks again; `report` then has the new state.
-Outcome<void> delete_orphans(const Volume& volume, const CheckCommand& options, CheckReport* report) {
+Outcome<void> delete_orphans(const Volume& volume, const CheckCommand& options,
+                             CheckReport* report) {
   const std::vector<Orphan> chosen = chosen_orphans(*report, options);
   if (chosen.empty()) return {};
   if (!report->orphans_kept.empty()) {
@@ -97,8 +102,10 @@ void print_report(const Volume& volume, const CheckReport& report) {
   for (const std::string& line : report.open) fmt::print("open: {}\n", printable(line));
   const std::string root = printable(volume.root());
   if (!report.open.empty()) {
-    fmt::print("{} not closed: a mount closes a file when it opens it, or graphlane check --repair {}\n",
-               report.open.size() == 1 ? "1 file is" : fmt::format("{} files are", report.open.size()), root);
+    fmt::print(
+        "{} not closed: a mount closes a file when it opens it, or graphlane check --repair {}\n",
+        report.open.size() == 1 ? "1 file is" : fmt::format("{} files are", report.open.size()),
+        root);
   }
   if (!report.orphans.empty()) {
     const auto all = [&](const auto& is_so) {
@@ -108,7 +115,10 @@ void print_report(const Volume& volume, const CheckReport& report) {
     const bool readable = noted && all([](const Orphan& orphan) { return orphan.is_readable(); });
     fmt::print("{}{}; to delete: graphlane check --delete-orphans {}\n",
                describe(report.orphans, std::time(nullptr)),
-               readable ? ", readable in lost+found" : noted ? ", noted in lost+found" : "", root);
+               readable ? ", readable in lost+found"
+               : noted  ? ", noted in lost+found"
+                        : "",
+               root);
   }
 }
 
@@ -117,7 +127,8 @@ void print_scrubbed(const CheckReport& report, bool scrubbed) {
   fmt::print("scrubbed: {} blocks match their checksums, {} do not, {} have none that holds\n",
              report.scrubbed.verified, report.scrubbed.failed, report.scrubbed.unverified);
   if (!report.without_sums.empty()) {
-    fmt::print("{} files have no checksums: graphlane check --checksum gives them some\n", report.without_sums.size());
+    fmt::print("{} files have no checksums: graphlane check --checksum gives them some\n",
+               report.without_sums.size());
   }
 }
 
@@ -138,12 +149,16 @@ Outcome<int> check(const CheckCommand& options) {
     const Outcome<BindReport> bound = upgrade_volume(**volume);
     return bound ? print_bound(*bound, (*volume)->root()) : bound.error();
   }
-  Outcome<CheckReport> report =
-      check_volume(**volume, {.repair = options.repair, .scrub = options.scrub, .rate_bytes_per_second = options.rate,
-                              .resume = options.resume, .checksum = options.checksum});
+  Outcome<CheckReport> report = check_volume(**volume, {.repair = options.repair,
+                                                        .scrub = options.scrub,
+                                                        .rate_bytes_per_second = options.rate,
+                                                        .resume = options.resume,
+                                                        .checksum = options.checksum});
   if (!report) return report.error();
   if (options.delete_orphans && !report->stopped) {
-    if (Outcome<void> done = delete_orphans(**volume, options, &*report); !done) return done.error();
+    if (Outcome<void> done = delete_orphans(**volume, options, &*report); !done) {
+      return done.error();
+    }
   }
   print_report(**volume, *report);
   print_scrubbed(*report, options.scrub);
@@ -154,30 +169,35 @@ Outcome<int> check(const CheckCommand& options) {
                report->problems.empty() ? "no problems"
                                         : fmt::format("{} problems", report->problems.size()));
   }
-  return (report->repaired.empty() ? 0 : kCheckCorrected) | (report->problems.empty() ? 0 : kCheckLeft);
+  return (report->repaired.empty() ? 0 : kCheckCorrected) |
+         (report->problems.empty() ? 0 : kCheckLeft);
 }
 
 }  // namespace
 
 void add_check(Parser& parser) {
   const auto options = std::make_shared<CheckCommand>();
-  Command* command =
-      parser.add("check", "compare a volume's stubs with what is on its devices, or check a graph",
-                 "graphlane check --repair graphs\n\n"
-                 "Exit status as fsck(8) has it: 0 all is right, 1 something was corrected, 4 something\n"
-                 "is left, 5 both, 8 busy or failed, 16 wrong command line. A file that is merely open\n"
-                 "is right. It changes nothing without --repair, and no repair deletes data: parts that\n"
-                 "no stub names are noted in VOL/lost+found, for their stubs may return.\n"
-                 "As fsck.fuse.graphlane it is what fsck(8) calls. Of a directory that\n"
-                 "convert --to lists made, every byte is read and checked.",
-                 kCheckFailure);
+  Command* command = parser.add(
+      "check", "compare a volume's stubs with what is on its devices, or check a graph",
+      "graphlane check --repair graphs\n\n"
+      "Exit status as fsck(8) has it: 0 all is right, 1 something was corrected, 4 something\n"
+      "is left, 5 both, 8 busy or failed, 16 wrong command line. A file that is merely open\n"
+      "is right. It changes nothing without --repair, and no repair deletes data: parts that\n"
+      "no stub names are noted in VOL/lost+found, for their stubs may return.\n"
+      "As fsck.fuse.graphlane it is what fsck(8) calls. Of a directory that\n"
+      "convert --to lists made, every byte is read and checked.",
+      kCheckFailure);
   command->add_option("VOL", options->root, "the volume, or a stored graph")->required();
-  Option* repair = command->add_flag(
-      "--repair", options->repair, "close files whose writer died; note parts without a stub in lost+found");
-  Option* scrub = command->add_flag("--scrub", options->scrub, "also read every byte and compare its checksum");
-  command->add_flag("--resume", options->resume, "go on with a scrub that was stopped")->needs(scrub);
-  command->add_flag("--checksum", options->checksum,
-                    "give files without checksums theirs, and bring those up to date that writers left behind");
+  Option* repair =
+      command->add_flag("--repair", options->repair,
+                        "close files whose writer died; note parts without a stub in lost+found");
+  Option* scrub =
+      command->add_flag("--scrub", options->scrub, "also read every byte and compare its checksum");
+  command->add_flag("--resume", options->resume, "go on with a scrub that was stopped")
+      ->needs(scrub);
+  command->add_flag(
+      "--checksum", options->checksum,
+      "give files without checksums theirs, and bring those up to date that writers left behind");
   command
       ->add_option(
           "--limit-rate",
@@ -190,7 +210,7 @@ void add_check(Parser& parser) {
           "read at most so many bytes a second of each device: 50M")
       ->type_name("SIZE");
   Option* erase = command->add_flag("--delete-orphans", options->delete_orphans,
-                                         "list the parts that no stub names, ask, and delete them");
+                                    "list the parts that no stub names, ask, and delete them");
   command
       ->add_option(
           "--older-than",
@@ -205,7 +225,9 @@ void add_check(Parser& parser) {
       ->needs(erase);
   command->add_flag("--yes", options->yes, "do not ask")->needs(erase);
   Option* as_repair = command->add_flag("-a,-p,-y", options->repair, "as --repair, for fsck(8)");
-  command->add_flag("-n", options->only_looks, "only look, for fsck(8)")->excludes(repair)->excludes(as_repair);
+  command->add_flag("-n", options->only_looks, "only look, for fsck(8)")
+      ->excludes(repair)
+      ->excludes(as_repair);
   command->add_flag("-f,-v", options->of_fsck, "taken from fsck(8), without effect");
   command->add_flag("--upgrade", options->upgrade,
                     "make a volume of format 1 one of format 2: bind its stubs to their parts");

@@ -30,18 +30,21 @@ Outcome<int> compare_results(const CompareResultsOptions& options) {
 
 void add_compare_results(Parser& parser) {
   const auto options = std::make_shared<CompareResultsOptions>();
-  Command* command = parser.add(
-      "compare-results", "compare the values that two runs gave",
-      "graphlane compare-results ranks.npy ranks-of-spark\n\n"
-      "A result is what `algo --out` writes (.npy, .csv, .txt), or Parquet: a file or\n"
-      "a folder of them, with the columns vertex and value, in any order.\n"
-      "Exit status: 0 equal, 1 different, 2 cannot compare.",
-      FailureStatus{.failed = kCannotCompare});
+  Command* command =
+      parser.add("compare-results", "compare the values that two runs gave",
+                 "graphlane compare-results ranks.npy ranks-of-spark\n\n"
+                 "A result is what `algo --out` writes (.npy, .csv, .txt), or Parquet: a file or\n"
+                 "a folder of them, with the columns vertex and value, in any order.\n"
+                 "Exit status: 0 equal, 1 different, 2 cannot compare.",
+                 FailureStatus{.failed = kCannotCompare});
   command->add_option("ONE", options->one, "a result")->required();
   command->add_option("OTHER", options->other, "another")->required();
-  command->add_option("--tolerance", options->tolerance, "how far apart equal values may be, relative above 1 (1e-6)")
+  command
+      ->add_option("--tolerance", options->tolerance,
+                   "how far apart equal values may be, relative above 1 (1e-6)")
       ->type_name("T");
-  command->add_flag("--partition", options->as_partition, "values are names of groups: equal where the groups are");
+  command->add_flag("--partition", options->as_partition,
+                    "values are names of groups: equal where the groups are");
   command->add_flag("--json", options->as_json, "as JSON");
   parser.on_chosen(command, options, compare_results);
 }

@@ -23,10 +23,11 @@ Outcome<int> print_completion(const CompletionCommand& options) {
 void add_completion(Parser& parser) {
   const auto options = std::make_shared<CompletionCommand>();
   options->line = &parser.line;
-  Command* command = parser.add("completion", "print what a shell needs to complete the command line",
-                                "graphlane completion bash > ~/.local/share/bash-completion/completions/graphlane\n\n"
-                                "zsh: a file _graphlane in a directory of $fpath;\n"
-                                "fish: ~/.config/fish/completions/graphlane.fish.");
+  Command* command = parser.add(
+      "completion", "print what a shell needs to complete the command line",
+      "graphlane completion bash > ~/.local/share/bash-completion/completions/graphlane\n\n"
+      "zsh: a file _graphlane in a directory of $fpath;\n"
+      "fish: ~/.config/fish/completions/graphlane.fish.");
   command->add_option("SHELL", options->shell, "bash, zsh or fish")
       ->required()
       ->one_of({"bash", "zsh", "fish"})

@@ -24,7 +24,8 @@ struct DestroyCommand {
 Outcome<void> ask(const Volume& volume) {
   const std::string name = fs::path(volume.root()).filename();
   if (::isatty(STDIN_FILENO) == 0) {
-    return make_error(EINVAL, "{}: destroys all files in it, and asks on a terminal only: --yes", volume.root());
+    return make_error(EINVAL, "{}: destroys all files in it, and asks on a terminal only: --yes",
+                      volume.root());
   }
   fmt::print(stderr, "{}: all files in it will be gone. Type {} to go on: ", volume.root(), name);
   std::string answer;
@@ -48,12 +49,15 @@ Outcome<void> remove_root(const fs::path& root) {
   }
   if (error) return os_error(error.value(), root.string(), "cannot read");
   if (Outcome<void> gone = remove_directory(root / kControlDirectory); !gone) return gone;
-  if (::rmdir(root.c_str()) != 0) return os_error(errno, root.string(), "is empty now, but cannot be removed");
+  if (::rmdir(root.c_str()) != 0) {
+    return os_error(errno, root.string(), "is empty now, but cannot be removed");
+  }
   return {};
 }
 
 Outcome<int> destroy(const DestroyCommand& options) {
-  const auto volume = Volume::open(options.volume, {.allows_missing_devices = true, .allows_copies = false});
+  const auto volume =
+      Volume::open(options.volume, {.allows_missing_devices = true, .allows_copies = false});
   if (!volume) return volume.error();
   const fs::path root = (*volume)->root();
   std::error_code error;
@@ -65,7 +69,8 @@ Outcome<int> destroy(const DestroyCommand& options) {
   const Outcome<Fd> unused = check_unused(**volume);
   if (!unused) return unused.error();
   if (::access(root.parent_path().c_str(), W_OK) != 0) {
-    return os_error(errno, root.parent_path().string(), "cannot remove the volume's directory from it");
+    return os_error(errno, root.parent_path().string(),
+                    "cannot remove the volume's directory from it");
   }
   for (const Device& device : (*volume)->devices()) {
     if (device.root_fd && ::access(device.directory.c_str(), W_OK) != 0) {
@@ -91,10 +96,11 @@ Outcome<int> destroy(const DestroyCommand& options) {
 
 void add_destroy(Parser& parser) {
   const auto options = std::make_shared<DestroyCommand>();
-  Command* command = parser.add("destroy", "remove a volume with all files in it",
-                                "graphlane destroy graphs\n\n"
-                                "It asks for the volume's name before. Directories of the volume on its devices go, too;\n"
-                                "of a device that is not found its own stays.");
+  Command* command = parser.add(
+      "destroy", "remove a volume with all files in it",
+      "graphlane destroy graphs\n\n"
+      "It asks for the volume's name before. Directories of the volume on its devices go, too;\n"
+      "of a device that is not found its own stays.");
   command->add_option("VOL", options->volume, "the volume")->required();
   command->add_flag("--yes", options->yes, "do not ask");
   parser.on_chosen(command, options, destroy);

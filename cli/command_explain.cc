@@ -1,5 +1,5 @@
-// graphlane explain: predicts what the preload library will see of a program, without running it. The
-// words are those of the report (shim/hooks/calls.def).
+// graphlane explain: predicts what the preload library will see of a program, without running it.
+// The words are those of the report (shim/hooks/calls.def).
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -43,10 +43,10 @@ Calls calls_of(const ElfFile& file) {
 }
 
 struct Explanation {
-  std::string program;             // as given
-  std::vector<Script> scripts;     // each is run by the next one, the last by `file`
+  std::string program;          // as given
+  std::vector<Script> scripts;  // each is run by the next one, the last by `file`
   ElfFile file;
-  std::string blind_because;       // why the library is not in it; empty: it is
+  std::string blind_because;                        // why the library is not in it; empty: it is
   std::map<std::string, Calls> calls_of_libraries;  // by the libraries' paths
   std::map<std::string, Calls> calls_of_named;      // of libraries that it names and may load
   std::vector<std::string> libraries_missing;
@@ -56,8 +56,8 @@ struct Explanation {
 
 // libc's own parts call each other without a preload library seeing it.
 bool is_of_libc(const std::string& name) {
-  for (const char* start : {"ld-", "libc.", "libm.", "libdl.", "librt.", "libpthread.", "libgcc_s.",
-                            "linux-vdso"}) {
+  for (const char* start :
+       {"ld-", "libc.", "libm.", "libdl.", "librt.", "libpthread.", "libgcc_s.", "linux-vdso"}) {
     if (name.starts_with(start)) return true;
   }
   return false;
@@ -67,7 +67,8 @@ void read_libraries(const ElfFile& file, Explanation* about) {
   for (const std::string& name : file.needed) {
     if (is_of_libc(name)) continue;
     const std::string path = find_library(file, name);
-    const Outcome<ElfFile> library = path.empty() ? Outcome<ElfFile>(Error{ENOENT, name}) : read_elf(path);
+    const Outcome<ElfFile> library =
+        path.empty() ? Outcome<ElfFile>(Error{ENOENT, name}) : read_elf(path);
     if (!library) {
       auto& missing = about->libraries_missing;
       if (std::find(missing.begin(), missing.end(), name) == missing.end()) missing.push_back(name);
@@ -77,16 +78,21 @@ void read_libraries(const ElfFile& file, Explanation* about) {
   }
 }
 
-bool calls_dlopen(const ElfFile& file) { return file.imports.contains("dlopen") || file.imports.contains("dlmopen"); }
+bool calls_dlopen(const ElfFile& file) {
+  return file.imports.contains("dlopen") || file.imports.contains("dlmopen");
+}
 
 // Searches beside the naming file too, because programs often keep plugins there.
 std::string find_named(const ElfFile& file, const std::string& name) {
   const std::filesystem::path given(name);
   std::error_code error;
-  if (given.is_absolute()) return std::filesystem::is_regular_file(given, error) ? name : std::string();
+  if (given.is_absolute()) {
+    return std::filesystem::is_regular_file(given, error) ? name : std::string();
+  }
   if (given.has_parent_path()) return {};
   const std::filesystem::path beside = std::filesystem::path(file.path).parent_path() / name;
-  return std::filesystem::is_regular_file(beside, error) ? beside.string() : find_library(file, name);
+  return std::filesystem::is_regular_file(beside, error) ? beside.string()
+                                                         : find_library(file, name);
 }
 
 // Examines a file, and all libraries that it needs or may load by name.
@@ -122,7 +128,10 @@ class Looker {
 
   void add(const std::string& path) {
     const std::string name = std::filesystem::path(path).filename();
-    if (path.empty() || is_of_libc(name) || path == about_.file.path || about_.calls_of_libraries.contains(path)) return;
+    if (path.empty() || is_of_libc(name) || path == about_.file.path ||
+        about_.calls_of_libraries.contains(path)) {
+      return;
+    }
     if (seen_.insert(path).second) to_look_.push_back(path);
   }
 
@@ -248,20 +257,24 @@ void print_text(const Explanation& about) {
     print_readers(about.calls_of_libraries);
   }
   if (!about.calls_of_named.empty()) {
-    fmt::print("  it may load {} more as it runs, which it or its libraries name; those that read:\n",
-               about.calls_of_named.size());
+    fmt::print(
+        "  it may load {} more as it runs, which it or its libraries name; those that read:\n",
+        about.calls_of_named.size());
     print_readers(about.calls_of_named);
   }
   if (!about.io_uring_in.empty()) {
-    fmt::print("  not seen: io_uring by system calls of its own (without a mount: ENOSYS), in\n    {}\n",
-               fmt::join(about.io_uring_in, "\n    "));
+    fmt::print(
+        "  not seen: io_uring by system calls of its own (without a mount: ENOSYS), in\n    {}\n",
+        fmt::join(about.io_uring_in, "\n    "));
   }
   if (!about.libraries_missing.empty()) {
     fmt::print("  not examined, because not found: {}\n", fmt::join(about.libraries_missing, " "));
   }
   if (about.loads) {
-    fmt::print("  libraries with names that it computes (dlopen), such as plugins and modules, are not listed here;\n"
-               "  graphlane run --report tells of every read afterwards\n");
+    fmt::print(
+        "  libraries with names that it computes (dlopen), such as plugins and modules, are not "
+        "listed here;\n"
+        "  graphlane run --report tells of every read afterwards\n");
   }
 }
 
@@ -270,7 +283,8 @@ Json json_of(const std::string& object, const Calls& calls) {
   Json list = Json::array();
   for (const auto& [group, names] : calls) {
     const GroupInfo& info = info_of(group);
-    list.push_back({{"way", kWays[static_cast<size_t>(info.way)]}, {"why", info.phrase}, {"names", names}});
+    list.push_back(
+        {{"way", kWays[static_cast<size_t>(info.way)]}, {"why", info.phrase}, {"names", names}});
   }
   return {{"path", object}, {"calls", list}};
 }
@@ -281,7 +295,9 @@ Json json_of(const Explanation& about) {
     scripts.push_back({{"path", script.path}, {"line", script.line}});
   }
   Json libraries = Json::array();
-  for (const auto& [path, calls] : about.calls_of_libraries) libraries.push_back(json_of(path, calls));
+  for (const auto& [path, calls] : about.calls_of_libraries) {
+    libraries.push_back(json_of(path, calls));
+  }
   Json named = Json::array();
   for (const auto& [path, calls] : about.calls_of_named) named.push_back(json_of(path, calls));
   Json reason = nullptr;

@@ -29,15 +29,15 @@ Outcome<Json> volume_info(const Volume& volume) {
                        {"depth", depth->io_count},
                        {"depth_from", name_of(depth->source)}});
   }
-  return Json{{"path", volume.root()},
-          {"uuid", UuidText(volume.uuid()).c_str()},
-          {"format", volume.format()},
-          {"stripe_depth", volume.stripe_depth_bytes()},
-          {"stripe_depth_auto", volume.is_depth_auto()},
-          {"verify", volume.verifies_reads() ? "read" : "scrub"},
-          {"policy",
-           {{"stripe", volume.policy().globs}, {"size_min", volume.policy().size_min_bytes}}},
-          {"devices", devices}};
+  return Json{
+      {"path", volume.root()},
+      {"uuid", UuidText(volume.uuid()).c_str()},
+      {"format", volume.format()},
+      {"stripe_depth", volume.stripe_depth_bytes()},
+      {"stripe_depth_auto", volume.is_depth_auto()},
+      {"verify", volume.verifies_reads() ? "read" : "scrub"},
+      {"policy", {{"stripe", volume.policy().globs}, {"size_min", volume.policy().size_min_bytes}}},
+      {"devices", devices}};
 }
 
 // The state of a part's checksums.
@@ -45,8 +45,8 @@ const char* checksums_of(const Volume& volume, const Layout& layout, uint32_t d)
   const int root_fd = volume.devices()[d].root_fd.get();
   const Fd part = open_part(root_fd, layout.file_id);
   PartRecord record;
-  if (!part || read_part_record(part.get(), part_of(root_fd, layout), &record).value_or(RecordVerdict::kNone) !=
-                   RecordVerdict::kRecord) {
+  if (!part || read_part_record(part.get(), part_of(root_fd, layout), &record)
+                       .value_or(RecordVerdict::kNone) != RecordVerdict::kRecord) {
     return "none";
   }
   if ((record.flags & PartRecord::kBlockSums) != 0) return "of each block";
@@ -113,7 +113,9 @@ std::string shown(const std::string& key, const Json& value) {
   return value.dump();
 }
 
-std::string shown_member(const Json& object, const std::string& key) { return shown(key, object.at_or_null(key)); }
+std::string shown_member(const Json& object, const std::string& key) {
+  return shown(key, object.at_or_null(key));
+}
 
 void print_text(const Json& info) {
   const auto line = [](const std::string& key, const std::string& text) {
@@ -123,21 +125,22 @@ void print_text(const Json& info) {
     if (key == "stripe_depth_auto") {
       if (value == Json(true)) line("", "imports choose by format (auto)");
     } else if (key == "policy") {
-      line("striped files", fmt::format("{}, from {}", shown_member(value, "stripe"), shown_member(value, "size_min")));
+      line("striped files", fmt::format("{}, from {}", shown_member(value, "stripe"),
+                                        shown_member(value, "size_min")));
     } else if (key == "devices") {
       int ordinal = 0;
       for (const Json& device : value.elements()) {
         line(fmt::format("device {}", ordinal++),
              fmt::format("{}, {} free of {}, {} I/Os at once ({})", shown_member(device, "path"),
-                         shown_member(device, "free"), shown_member(device, "size"), shown_member(device, "depth"),
-                         shown_member(device, "depth_from")));
+                         shown_member(device, "free"), shown_member(device, "size"),
+                         shown_member(device, "depth"), shown_member(device, "depth_from")));
       }
     } else if (key == "parts") {
       int ordinal = 0;
       for (const Json& part : value.elements()) {
         line(fmt::format("part {}", ordinal++),
-             fmt::format("{:>9}  {}, checksums: {}", shown_member(part, "size"), shown_member(part, "path"),
-                         shown_member(part, "checksums")));
+             fmt::format("{:>9}  {}, checksums: {}", shown_member(part, "size"),
+                         shown_member(part, "path"), shown_member(part, "checksums")));
       }
     } else {
       std::string label = key;
@@ -151,8 +154,8 @@ Outcome<int> info(const InfoOptions& options) {
   if (is_stored_graph(options.path)) return show_stored_graph(options.path, options.as_json);
   const Outcome<VolumePath> place = open_volume_of(options.path);
   if (!place) return place.error();
-  const Outcome<Json> about = place->below.empty() ? volume_info(*place->volume)
-                                                   : file_info(*place->volume, place->below);
+  const Outcome<Json> about =
+      place->below.empty() ? volume_info(*place->volume) : file_info(*place->volume, place->below);
   if (!about) return about.error();
   if (options.as_json) {
     print_json(*about);
@@ -166,9 +169,13 @@ Outcome<int> info(const InfoOptions& options) {
 
 void add_info(Parser& parser) {
   const auto options = std::make_shared<InfoOptions>();
-  Command* command = parser.add("info", "show a volume, the layout of a file in it, or a stored graph",
-                                 "graphlane info --json graphs/twitter-grid/column");
-  command->add_option("PATH", options->path, "VOL, a file in it, or a graph that convert --to lists made")->required();
+  Command* command =
+      parser.add("info", "show a volume, the layout of a file in it, or a stored graph",
+                 "graphlane info --json graphs/twitter-grid/column");
+  command
+      ->add_option("PATH", options->path,
+                   "VOL, a file in it, or a graph that convert --to lists made")
+      ->required();
   command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");
   parser.on_chosen(command, options, info);
 }

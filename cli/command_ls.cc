@@ -56,8 +56,8 @@ void print_parts(const Volume& volume, const Layout& layout) {
   }
 }
 
-void print_node(const Volume& volume, const TreePlace& place, const struct stat& info, const std::string& name,
-                const LsOptions& options) {
+void print_node(const Volume& volume, const TreePlace& place, const struct stat& info,
+                const std::string& name, const LsOptions& options) {
   uint64_t size_bytes = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
   std::optional<Layout> striped;
   const std::string what = describe_node(volume, place, info, &size_bytes, &striped);
@@ -107,7 +107,8 @@ void add_ls(Parser& parser) {
                  "With --devices a line for each device says how much of the file lies there.");
   command->add_option("PATH", options->paths, "VOL or a path in it")->required();
   command->add_flag("-R,--recursive", options->recursive, "directories with all in them");
-  command->add_flag("-d,--devices", options->devices, "how much of each striped file lies on which device");
+  command->add_flag("-d,--devices", options->devices,
+                    "how much of each striped file lies on which device");
   parser.on_chosen(command, options, ls);
 }
 

@@ -16,7 +16,8 @@ struct MountCommand {
 
 // Whether the path itself is a volume's directory.
 bool is_volume(const std::string& path) {
-  const Outcome<std::string> root = path.empty() ? Outcome<std::string>(Error{ENOENT, ""}) : find_volume_root(path);
+  const Outcome<std::string> root =
+      path.empty() ? Outcome<std::string>(Error{ENOENT, ""}) : find_volume_root(path);
   std::error_code error;
   return root && std::filesystem::equivalent(*root, path, error);
 }
@@ -39,8 +40,8 @@ Outcome<int> mount(const MountCommand& options) {
   auto volume = Volume::open(options.volume);
   if (!volume) {
     if (is_volume(options.mountpoint) && !is_volume(options.volume)) {
-      return make_error(EINVAL, "{0}: not a volume, but {1} is: graphlane mount {1} {0}", options.volume,
-                        options.mountpoint);
+      return make_error(EINVAL, "{0}: not a volume, but {1} is: graphlane mount {1} {0}",
+                        options.volume, options.mountpoint);
     }
     return volume.error();
   }
@@ -54,9 +55,7 @@ struct UnmountCommand {
   std::vector<std::string> mountpoints;
 };
 
-Outcome<int> umount(const UnmountCommand& options) {
-  return to_each(options.mountpoints, unmount);
-}
+Outcome<int> umount(const UnmountCommand& options) { return to_each(options.mountpoints, unmount); }
 
 }  // namespace
 
@@ -79,8 +78,7 @@ void add_mount(Parser& parser) {
 
 void add_umount(Parser& parser) {
   const auto options = std::make_shared<UnmountCommand>();
-  Command* command =
-      parser.add("umount", "unmount a volume", "graphlane umount /mnt/graphs");
+  Command* command = parser.add("umount", "unmount a volume", "graphlane umount /mnt/graphs");
   command->add_option("MNT", options->mountpoints, "where it is mounted")->required();
   parser.on_chosen(command, options, umount);
 }

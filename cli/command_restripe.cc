@@ -83,8 +83,11 @@ Outcome<int> restripe(const RestripeOptions& options) {
     if (!all.stopped) add_to(&all, restripe_path(path, options));
   }
   if (all.stopped && !says_something(all)) return *all.stopped;
-  if (options.as_json) print_json(json_of(all));
-  else print_text(all, options.dry_run);
+  if (options.as_json) {
+    print_json(json_of(all));
+  } else {
+    print_text(all, options.dry_run);
+  }
   if (all.stopped) return *all.stopped;
   return all.left.empty() ? kOk : kFailed;
 }
@@ -93,18 +96,19 @@ Outcome<int> restripe(const RestripeOptions& options) {
 
 void add_restripe(Parser& parser) {
   const auto options = std::make_shared<RestripeOptions>();
-  Command* command = parser.add(
-      "restripe", "give striped files another stripe depth, while the volume is in use",
-      "graphlane restripe --stripe-depth 1M graphs\n\n"
-      "For a whole volume the depth also becomes that of new files; without\n"
-      "--stripe-depth files get the depth of their volume, so a run can be continued.\n"
-      "A file that a program writes or has open is skipped, and so is one for which\n"
-      "there is no room. Exit status 1 if one was skipped.");
+  Command* command =
+      parser.add("restripe", "give striped files another stripe depth, while the volume is in use",
+                 "graphlane restripe --stripe-depth 1M graphs\n\n"
+                 "For a whole volume the depth also becomes that of new files; without\n"
+                 "--stripe-depth files get the depth of their volume, so a run can be continued.\n"
+                 "A file that a program writes or has open is skipped, and so is one for which\n"
+                 "there is no room. Exit status 1 if one was skipped.");
   command->add_option("PATH", options->paths, "VOL, or files and directories in it")->required();
   add_size(command, "--stripe-depth", &options->depth_bytes,
            "bytes on one device before the next one's turn, a multiple of 4096");
-  command->add_option("--wait", options->wait_seconds,
-                      "how long to try again, at the end, with files in use (15)")
+  command
+      ->add_option("--wait", options->wait_seconds,
+                   "how long to try again, at the end, with files in use (15)")
       ->type_name("SECONDS");
   command->add_flag("-n,--dry-run", options->dry_run, "only tell which files it would be");
   command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");

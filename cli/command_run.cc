@@ -32,7 +32,7 @@ struct RunOptions {
   std::string verify;   // empty: the volume's setting
   std::string program;  // the file of command[0]; empty: by $PATH
   bool no_mount = false;
-  bool again = false;   // the preload library has started this process (shim/locate/foresight.h)
+  bool again = false;  // the preload library has started this process (shim/locate/foresight.h)
 };
 
 using Volumes = std::vector<std::shared_ptr<const Volume>>;
@@ -81,7 +81,9 @@ Outcome<FoundVolumes> find_volumes(const RunOptions& options) {
   }
   for (const std::string& root : finder.guessed()) {
     if (named.contains(root)) continue;
-    if (Outcome<void> added = add(root); !added) complain(added.error().text + " (not mounted for the command)");
+    if (Outcome<void> added = add(root); !added) {
+      complain(added.error().text + " (not mounted for the command)");
+    }
   }
   // A listed volume that cannot be opened is reported when a program opens a file in it.
   for (const std::string& root : finder.listed()) {
@@ -97,12 +99,17 @@ std::vector<std::shared_ptr<const Volume>> find_later(const LaterQuestion& quest
     for (const std::string& root : roots) {
       if (find_volume_mount(root)) continue;
       const auto volume = Volume::open(root);
-      if (volume) volumes.push_back(*volume);
-      else if (tells) complain(volume.error().text);
+      if (volume) {
+        volumes.push_back(*volume);
+      } else if (tells) {
+        complain(volume.error().text);
+      }
     }
   };
   if (!question.path.empty()) {
-    if (const Outcome<std::string> root = find_volume_root(question.path)) add({*root}, /*tells=*/true);
+    if (const Outcome<std::string> root = find_volume_root(question.path)) {
+      add({*root}, /*tells=*/true);
+    }
     return volumes;
   }
   VolumeFinder finder(question.directory, question.environment);
@@ -130,8 +137,11 @@ void set_environment(const RunOptions& options) {
   std::error_code unknown;
   ::setenv(kProgramVariable, fs::read_symlink("/proc/self/exe", unknown).c_str(), 1);
   ::unsetenv(kMounterVariable);  // it is an outer command's, with other mounts
-  if (options.no_mount) ::setenv(kNoMountVariable, "1", 1);
-  else ::unsetenv(kNoMountVariable);
+  if (options.no_mount) {
+    ::setenv(kNoMountVariable, "1", 1);
+  } else {
+    ::unsetenv(kNoMountVariable);
+  }
   if (!options.io.empty()) ::setenv("GRAPHLANE_IO", options.io.c_str(), 1);
   if (!options.cache.empty()) ::setenv("GRAPHLANE_CACHE", options.cache.c_str(), 1);
   if (!options.share.empty()) ::setenv("GRAPHLANE_SHARE", options.share.c_str(), 1);
@@ -180,8 +190,8 @@ Outcome<int> run_mounted(const RunOptions& options, const Volumes& volumes) {
   for (const auto& volume : volumes) {
     if (share == nullptr || std::strcmp(share, "no") != 0) uses.push_back(ServerUse::begin(volume));
   }
-  return run_in_private_mounts(volumes, mount, {.argv = options.command, .program = options.program},
-                               find_later);
+  return run_in_private_mounts(volumes, mount,
+                               {.argv = options.command, .program = options.program}, find_later);
 }
 
 // The reason why the preload library will not be in the command; "": it will be.
@@ -192,15 +202,18 @@ std::string why_blind(const RunOptions& options) {
 }
 
 // Runs the command without a mount, with the library only.
-Outcome<int> run_preloaded(const RunOptions& options, const std::string& blind, const Error* missing) {
+Outcome<int> run_preloaded(const RunOptions& options, const std::string& blind,
+                           const Error* missing) {
   if (missing != nullptr) return *missing;
   if (!blind.empty()) {
-    return make_error(ENOEXEC, "{}: {}; without a mount it would read stubs: run it without --no-mount",
+    return make_error(ENOEXEC,
+                      "{}: {}; without a mount it would read stubs: run it without --no-mount",
                       options.command[0], blind);
   }
   if (Result<void> hidden = hide_unseen_io(); !hidden) {
-    return os_error(hidden.error().code, "io_uring",
-                    "no preload library sees it, and it cannot be switched off here; run without --no-mount");
+    return os_error(
+        hidden.error().code, "io_uring",
+        "no preload library sees it, and it cannot be switched off here; run without --no-mount");
   }
   return become(options);
 }
@@ -210,14 +223,18 @@ Outcome<int> start(const RunOptions& options, const FoundVolumes& found, const s
   const Volumes& volumes = found.to_mount;
   const Error* const missing = preloaded ? nullptr : &preloaded.error();
   // Under --no-mount a child may be any program, so it may need no volume.
-  if (options.no_mount && !(options.again && volumes.empty())) return run_preloaded(options, blind, missing);
+  if (options.no_mount && !(options.again && volumes.empty())) {
+    return run_preloaded(options, blind, missing);
+  }
   if (volumes.empty()) {
     if (found.any) return become(options);  // through the existing mounts
     if (missing != nullptr) {
-      complain(missing->text + "; volumes that its words do not name it will not see (--volume VOL)");
+      complain(missing->text +
+               "; volumes that its words do not name it will not see (--volume VOL)");
     } else if (!blind.empty()) {
-      complain(fmt::format("{}: {}; volumes that its words do not name it will not see (run --volume VOL)",
-                           options.command[0], blind));
+      complain(fmt::format(
+          "{}: {}; volumes that its words do not name it will not see (run --volume VOL)",
+          options.command[0], blind));
     }
     return become(options);
   }
@@ -225,7 +242,8 @@ Outcome<int> start(const RunOptions& options, const FoundVolumes& found, const s
   if (status) return status;
   const std::string& reason = status.error().text;
   if (!blind.empty()) {
-    return make_error(ENOEXEC, "{}: {}, so that it needs a mount: {}", options.command[0], blind, reason);
+    return make_error(ENOEXEC, "{}: {}, so that it needs a mount: {}", options.command[0], blind,
+                      reason);
   }
   if (missing != nullptr) return make_error(missing->code, "{}; and {}", reason, missing->text);
   complain(reason + "; by the preload library alone");
@@ -272,20 +290,24 @@ void add_run(Parser& parser) {
   command->add_option("--io", options->io, "auto, direct or buffered reads of the devices")
       ->one_of({"auto", "direct", "buffered"})
       ->type_name("MODE");
-  command->add_option("--cache", options->cache,
-                      "memory for what is read past the page cache: auto, 0 or a size")
+  command
+      ->add_option("--cache", options->cache,
+                   "memory for what is read past the page cache: auto, 0 or a size")
       ->check([](const std::string& text) {
         return parse_budget(text) ? std::string() : text + ": not auto, 0 or a size";
       })
       ->type_name("SIZE");
-  command->add_option("--share", options->share,
-                      "share what several programs read: auto, no, or map, in their own\n"
-                      "buffers (no program can write the file then)")
+  command
+      ->add_option("--share", options->share,
+                   "share what several programs read: auto, no, or map, in their own\n"
+                   "buffers (no program can write the file then)")
       ->one_of({"auto", "no", "map"})
       ->type_name("MODE");
-  command->add_option("--verify", options->verify,
-                      "read: what comes from a device is compared with its checksum first, and a read of damaged\n"
-                      "data fails; scrub: not. Else as the volume says")
+  command
+      ->add_option("--verify", options->verify,
+                   "read: what comes from a device is compared with its checksum first, and a read "
+                   "of damaged\n"
+                   "data fails; scrub: not. Else as the volume says")
       ->one_of({"scrub", "read"})
       ->type_name("WHEN");
   command->add_option("--program", options->program, "the file to execute; CMD is the name it gets")
@@ -295,8 +317,12 @@ void add_run(Parser& parser) {
   command->take_rest(&options->command);
   command->on_chosen([&parser, options, command]() -> Outcome<void> {
     if (options->command.empty()) return make_error(EINVAL, "CMD is required");
-    if (options->report == "-") return make_error(EINVAL, "--report=-: a file is expected; --report alone prints to stderr");
-    if (command->had_unknown_option()) return make_error(EINVAL, "unknown option {}", options->command[0]);
+    if (options->report == "-") {
+      return make_error(EINVAL, "--report=-: a file is expected; --report alone prints to stderr");
+    }
+    if (command->had_unknown_option()) {
+      return make_error(EINVAL, "unknown option {}", options->command[0]);
+    }
     parser.action = [options] { return run(*options); };
     return {};
   });

@@ -34,8 +34,8 @@ Outcome<int> serve(const ServeOptions& options) {
   }
   const auto volume = Volume::open(options.volume);
   if (!volume) return volume.error();
-  const Outcome<void> done = options.stop ? stop_server(**volume)
-                                          : serve_volume(*volume, server, options.foreground);
+  const Outcome<void> done =
+      options.stop ? stop_server(**volume) : serve_volume(*volume, server, options.foreground);
   if (!done) return done.error();
   return kOk;
 }
@@ -44,12 +44,12 @@ Outcome<int> serve(const ServeOptions& options) {
 
 void add_serve(Parser& parser) {
   const auto options = std::make_shared<ServeOptions>();
-  Command* command = parser.add(
-      "serve", "share what programs read, without a mount or each by its own",
-      "graphlane serve graphs\n\n"
-      "Programs under `run` read the volume's striped files once from the devices for\n"
-      "all of them, into the page cache. Options: cache=auto|SIZE,\n"
-      "share_hold=SECONDS, share_wait=SECONDS, depth=N.");
+  Command* command =
+      parser.add("serve", "share what programs read, without a mount or each by its own",
+                 "graphlane serve graphs\n\n"
+                 "Programs under `run` read the volume's striped files once from the devices for\n"
+                 "all of them, into the page cache. Options: cache=auto|SIZE,\n"
+                 "share_hold=SECONDS, share_wait=SECONDS, depth=N.");
   command->add_option("VOL", options->volume, "the volume")->required();
   command->add_option("-o", options->options, "options, with commas between them")
       ->type_name("OPTIONS")

@@ -78,7 +78,9 @@ Outcome<Source> find_source(const std::string& path) {
   }
   const Outcome<std::string> root = find_volume_root(real);
   if (!root) return make_error(ENOENT, "{}: not a Graphlane volume, nor in one", path);
-  if (*root != real) return make_error(EINVAL, "{}: not the volume itself, which is {}", path, *root);
+  if (*root != real) {
+    return make_error(EINVAL, "{}: not the volume itself, which is {}", path, *root);
+  }
   return make_error(ENODEV, "{0}: neither mounted nor served (graphlane mount {0})", path);
 }
 
@@ -102,7 +104,9 @@ std::string text(const Json& object, const char* key) {
 
 std::vector<uint64_t> numbers(const Json& object, const char* key) {
   std::vector<uint64_t> all;
-  for (const Json& one : object.at_or_null(key).elements()) all.push_back(one.as_unsigned().value_or(0));
+  for (const Json& one : object.at_or_null(key).elements()) {
+    all.push_back(one.as_unsigned().value_or(0));
+  }
   return all;
 }
 
@@ -177,14 +181,16 @@ void print_cache(const Json& stats) {
   if (budget == 0) return;
   const auto size = [&](const char* key) { return format_size(number(cache, key)); };
   const auto frames = [&](const char* key) { return format_size(number(cache, key) << 20); };
-  fmt::print("cache: {} of {} in use\n"
-             "       {} hit, {} fetched, {} bypassed\n"
-             "       prefetched: {}, {} used, {} unused\n",
-             size("resident_bytes"), format_size(budget), size("hit_bytes"), size("fetched_bytes"),
-             size("bypassed_bytes"), frames("ahead_frames"), frames("ahead_used"), frames("ahead_wasted"));
+  fmt::print(
+      "cache: {} of {} in use\n"
+      "       {} hit, {} fetched, {} bypassed\n"
+      "       prefetched: {}, {} used, {} unused\n",
+      size("resident_bytes"), format_size(budget), size("hit_bytes"), size("fetched_bytes"),
+      size("bypassed_bytes"), frames("ahead_frames"), frames("ahead_used"), frames("ahead_wasted"));
 }
 
-// Prints prefetches into the page cache for files that are swept in turn (iomgr/read/sequence_predictor.h).
+// Prints prefetches into the page cache for files that are swept in turn
+// (iomgr/read/sequence_predictor.h).
 void print_sweeps(const Json& stats) {
   const Json& sweeps = stats.at_or_null("sweeps");
   if (number(sweeps, "prefetched_bytes") == 0) return;
@@ -196,7 +202,9 @@ void print_sweeps(const Json& stats) {
 // Prints the number of blocks that reads have verified (iomgr/volume/sum/part_sums.h).
 void print_checksums(const Json& stats) {
   const Json& blocks = stats.at_or_null("checksums");
-  if (number(blocks, "verified") + number(blocks, "unverified") + number(blocks, "failed") == 0) return;
+  if (number(blocks, "verified") + number(blocks, "unverified") + number(blocks, "failed") == 0) {
+    return;
+  }
   fmt::print("checksums: {} blocks verified, {} failed, {} unchecked\n", number(blocks, "verified"),
              number(blocks, "failed"), number(blocks, "unverified"));
 }
@@ -207,8 +215,8 @@ void print_shared(const Json& stats) {
   if (number(shared, "fetched_bytes") == 0) return;
   const auto size = [&](const char* key) { return format_size(number(shared, key)); };
   fmt::print("shared: {} of {} in use\n        {} hit, {} fetched, {} rejected\n",
-             size("resident_bytes"), size("budget_bytes"), size("hit_bytes"),
-             size("fetched_bytes"), size("rejected_bytes"));
+             size("resident_bytes"), size("budget_bytes"), size("hit_bytes"), size("fetched_bytes"),
+             size("rejected_bytes"));
 }
 
 constexpr size_t kStatColumns = 60;
@@ -219,8 +227,8 @@ std::string tail_of(const std::string& path, size_t columns) {
   return path.size() <= columns ? path : ".." + path.substr(path.size() - columns + 2);
 }
 
-// The milliseconds that a directory's block device has been busy since boot, for all processes; none:
-// it is not on a block device.
+// The milliseconds that a directory's block device has been busy since boot, for all processes;
+// none: it is not on a block device.
 std::optional<uint64_t> busy_ms(const std::string& directory) {
   struct stat st;
   if (::stat(directory.c_str(), &st) != 0) return std::nullopt;
@@ -253,17 +261,17 @@ DeviceStats sum_of(const std::vector<DeviceStats>& devices) {
   return all;
 }
 
-// `busy`: percent for each device, where known and asked for. A device's line includes I/Os of preloaded
-// programs, but not their latencies, which only the programs know.
+// `busy`: percent for each device, where known and asked for. A device's line includes I/Os of
+// preloaded programs, but not their latencies, which only the programs know.
 void print_table(const std::string& title, const std::vector<DeviceStats>& devices,
                  const std::vector<std::string>& busy) {
-  fmt::print("{}\n{:>8} {:>8} {:>8} {:>5} {:>6} {:>6}  {}\n", title, "I/Os", "read", "written", "busy", "wait",
-             "took", "device");
+  fmt::print("{}\n{:>8} {:>8} {:>8} {:>5} {:>6} {:>6}  {}\n", title, "I/Os", "read", "written",
+             "busy", "wait", "took", "device");
   const auto print = [&](const DeviceStats& d, const std::string& share) {
     fmt::print("{:>8} {:>8} {:>8} {:>5} {:>6} {:>6}  {}\n", d.io_count + d.preloaded_ios,
                format_size(d.bytes_read + d.preloaded_read),
-               format_size(d.bytes_written + d.preloaded_written), share, percentile(d.wait, 0.9), percentile(d.service, 0.9),
-               tail_of(d.path, kDeviceColumns));
+               format_size(d.bytes_written + d.preloaded_written), share, percentile(d.wait, 0.9),
+               percentile(d.service, 0.9), tail_of(d.path, kDeviceColumns));
   };
   for (size_t i = 0; i < devices.size(); ++i) print(devices[i], i < busy.size() ? busy[i] : "");
   const DeviceStats all = sum_of(devices);
@@ -276,7 +284,8 @@ void print_table(const std::string& title, const std::vector<DeviceStats>& devic
 // "/mnt/graphs, io_uring, per second         21:14:05, q ends it"
 std::string title_of(const std::string& place, const std::string& what, const std::string& right) {
   const size_t room = kStatColumns - right.size() - what.size() - 4;
-  return fmt::format("{:<{}}  {}", tail_of(place, room) + ": " + what, kStatColumns - right.size() - 2, right);
+  return fmt::format("{:<{}}  {}", tail_of(place, room) + ": " + what,
+                     kStatColumns - right.size() - 2, right);
 }
 
 std::string time_of_day() {
@@ -291,14 +300,17 @@ std::string prometheus_label(std::string_view value) {
   std::string quoted;
   for (const char c : value) {
     if (c == '\\' || c == '"') quoted += '\\';
-    if (c == '\n') quoted += "\\n";
-    else quoted += c;
+    if (c == '\n') {
+      quoted += "\\n";
+    } else {
+      quoted += c;
+    }
   }
   return quoted;
 }
 
 void print_counter(const std::vector<DeviceStats>& devices, std::string_view labels,
-                   std::string_view name, std::string_view help, uint64_t DeviceStats::*member) {
+                   std::string_view name, std::string_view help, uint64_t DeviceStats::* member) {
   fmt::print("# HELP graphlane_device_{0} {1}\n# TYPE graphlane_device_{0} counter\n", name, help);
   for (const DeviceStats& d : devices) {
     fmt::print("graphlane_device_{}{{{},device=\"{}\"}} {}\n", name, labels,
@@ -309,7 +321,7 @@ void print_counter(const std::vector<DeviceStats>& devices, std::string_view lab
 // Prints buckets and count; the lanes keep no sum.
 void print_histogram(const std::vector<DeviceStats>& devices, std::string_view labels,
                      std::string_view name, std::string_view help,
-                     std::vector<uint64_t> DeviceStats::*member) {
+                     std::vector<uint64_t> DeviceStats::* member) {
   fmt::print("# HELP graphlane_device_{0} {1}\n# TYPE graphlane_device_{0} histogram\n", name,
              help);
   for (const DeviceStats& d : devices) {
@@ -331,14 +343,13 @@ void print_histogram(const std::vector<DeviceStats>& devices, std::string_view l
 void print_of(const Json& stats, std::string_view of, std::string_view labels, const char* key,
               std::string_view name, std::string_view help, std::string_view type) {
   fmt::print("# HELP graphlane_{0}_{1} {2}\n# TYPE graphlane_{0}_{1} {3}\n", of, name, help, type);
-  fmt::print("graphlane_{}_{}{{{}}} {}\n", of, name, labels,
-             number(stats.at_or_null(of), key));
+  fmt::print("graphlane_{}_{}{{{}}} {}\n", of, name, labels, number(stats.at_or_null(of), key));
 }
 
 void print_prometheus(const std::string& mount, const Json& stats) {
   const std::vector<DeviceStats> devices = devices_of(stats);
   const std::string labels = fmt::format("mount=\"{}\"", prometheus_label(mount));
-  const auto counter = [&](const char* name, const char* help, uint64_t DeviceStats::*member) {
+  const auto counter = [&](const char* name, const char* help, uint64_t DeviceStats::* member) {
     print_counter(devices, labels, name, help, member);
   };
   counter("ios_total", "Calls to the device.", &DeviceStats::io_count);
@@ -347,7 +358,8 @@ void print_prometheus(const std::string& mount, const Json& stats) {
   counter("read_bytes_total", "Bytes read.", &DeviceStats::bytes_read);
   counter("written_bytes_total", "Bytes written.", &DeviceStats::bytes_written);
   counter("segments_total", "Stripe units touched.", &DeviceStats::segment_count);
-  counter("preloaded_ios_total", "Calls that preloaded programs report.", &DeviceStats::preloaded_ios);
+  counter("preloaded_ios_total", "Calls that preloaded programs report.",
+          &DeviceStats::preloaded_ios);
   counter("preloaded_read_bytes_total", "Bytes read that preloaded programs report.",
           &DeviceStats::preloaded_read);
   counter("preloaded_written_bytes_total", "Bytes written that preloaded programs report.",
@@ -377,7 +389,8 @@ void print_prometheus(const std::string& mount, const Json& stats) {
   sweeps("prefetched_bytes", "Bytes prefetched into the page cache.");
   sweeps("used_bytes", "Bytes prefetched and used.");
   sweeps("unused_bytes", "Bytes prefetched, unused.");
-  shared("hit_bytes", "hit_bytes_total", "Bytes that hit, or that another process was fetching.", "counter");
+  shared("hit_bytes", "hit_bytes_total", "Bytes that hit, or that another process was fetching.",
+         "counter");
   shared("fetched_bytes", "fetched_bytes_total", "Bytes read for several processes.", "counter");
   shared("rejected_bytes", "rejected_bytes_total", "Bytes rejected without room.", "counter");
   shared("resident_bytes", "resident_bytes", "Memory in use.", "gauge");
@@ -410,12 +423,15 @@ Outcome<int> watch(const Source& source, Json stats, const StatOptions& options)
       for (size_t d = 0; d < rates.size(); ++d) {
         const std::optional<uint64_t> now_ms = busy_ms(rates[d].path);
         if (now_ms && busy_then[d]) {
-          busy[d] = fmt::format("{:.0f}%", std::min(100.0, static_cast<double>(growth(*now_ms, *busy_then[d])) / seconds / 10));
+          busy[d] = fmt::format(
+              "{:.0f}%",
+              std::min(100.0, static_cast<double>(growth(*now_ms, *busy_then[d])) / seconds / 10));
         }
         busy_then[d] = now_ms;
       }
       if (in_place) fmt::print("\033[H\033[J");
-      print_table(title_of(source.place, text(*next, "backend") + ", per second", time_of_day() + (in_place ? ", ^C ends" : "")),
+      print_table(title_of(source.place, text(*next, "backend") + ", per second",
+                           time_of_day() + (in_place ? ", ^C ends" : "")),
                   rates, busy);
       print_cache(*next);
     }
@@ -432,10 +448,13 @@ Outcome<int> stat(const StatOptions& options) {
   const Outcome<Json> stats = read_stats(*source);
   if (!stats) return stats.error();
   if (options.watch) return watch(*source, *stats, options);
-  if (options.as_json) print_json(*stats);
-  else if (options.as_prometheus) print_prometheus(source->place, *stats);
-  else {
-    print_table(title_of(source->place, text(*stats, "backend"), time_of_day()), devices_of(*stats), {});
+  if (options.as_json) {
+    print_json(*stats);
+  } else if (options.as_prometheus) {
+    print_prometheus(source->place, *stats);
+  } else {
+    print_table(title_of(source->place, text(*stats, "backend"), time_of_day()), devices_of(*stats),
+                {});
     print_cache(*stats);
     print_sweeps(*stats);
     print_shared(*stats);
@@ -460,7 +479,7 @@ void add_stat(Parser& parser) {
   Option* as_prometheus =
       command->add_flag("--prometheus", options->as_prometheus, "as Prometheus reads it");
   Option* watch = command->add_flag("-w,--watch", options->watch,
-                                         "again and again, per second; JSON: a line each time");
+                                    "again and again, per second; JSON: a line each time");
   command->add_option("-i,--interval", options->interval_seconds, "with --watch (default: 1)")
       ->help_text("SECONDS")
       ->in_range(0.01, 86400.0)

@@ -23,8 +23,8 @@ struct ImportCommand {
 };
 
 // Imports one source, and adds it to the summary.
-Outcome<void> import_one(const ImportCommand& options, const VolumePath& to, const std::string& source,
-                         TransferSummary* all) {
+Outcome<void> import_one(const ImportCommand& options, const VolumePath& to,
+                         const std::string& source, TransferSummary* all) {
   const StripePolicy policy = options.stripe.policy(to.volume->policy());
   ImportOptions import{.source = source,
                        .destination = to.below,
@@ -47,8 +47,9 @@ Outcome<int> import(const ImportCommand& options) {
     return kUsage;
   }
   if (options.operands.front() == "-") {
-    complain(fmt::format("-: import takes files and directories: … | graphlane run -- sh -c 'cat > {}'",
-                         options.operands.back()));
+    complain(
+        fmt::format("-: import takes files and directories: … | graphlane run -- sh -c 'cat > {}'",
+                    options.operands.back()));
     return kUsage;
   }
   const std::vector<std::string> sources(options.operands.begin(), options.operands.end() - 1);
@@ -57,7 +58,8 @@ Outcome<int> import(const ImportCommand& options) {
   if (!to) return to.error();
   std::error_code error;
   if (sources.size() > 1 && !std::filesystem::is_directory(destination, error)) {
-    return make_error(ENOTDIR, "{}: no directory, and {} things are to go there", destination, sources.size());
+    return make_error(ENOTDIR, "{}: no directory, and {} things are to go there", destination,
+                      sources.size());
   }
   if (options.stripe.depth_bytes) {
     if (Outcome<void> valid = check_stripe_depth(*options.stripe.depth_bytes); !valid) {
@@ -66,9 +68,8 @@ Outcome<int> import(const ImportCommand& options) {
   }
   catch_interrupts();
   TransferSummary all;
-  const Outcome<int> status = to_each(sources, [&](const std::string& source) {
-    return import_one(options, *to, source, &all);
-  });
+  const Outcome<int> status = to_each(
+      sources, [&](const std::string& source) { return import_one(options, *to, source, &all); });
   if (status && (*status == kOk || sources.size() > 1)) print_summary("imported", all);
   return status;
 }
@@ -82,7 +83,8 @@ struct ExportCommand {
 
 Outcome<int> export_(const ExportCommand& options) {
   if (options.destination == "-") {
-    complain(fmt::format("-: export makes files: graphlane run -- cat {} prints one", options.source));
+    complain(
+        fmt::format("-: export makes files: graphlane run -- cat {} prints one", options.source));
     return kUsage;
   }
   const Outcome<VolumePath> from =
@@ -98,8 +100,8 @@ Outcome<int> export_(const ExportCommand& options) {
                                    .salvage = options.salvage});
   if (!summary) return summary.error();
   for (const SalvagedFile& file : summary->salvaged) {
-    fmt::print("missing: {}: {} in {} ranges: {}\n", printable(file.shown), format_size(file.missing_bytes),
-               file.range_count, printable(file.list_shown));
+    fmt::print("missing: {}: {} in {} ranges: {}\n", printable(file.shown),
+               format_size(file.missing_bytes), file.range_count, printable(file.list_shown));
   }
   print_summary("exported", *summary);
   return summary->salvaged.empty() ? kOk : kFailed;
@@ -131,7 +133,9 @@ void add_import(Parser& parser) {
       "or --stripe and --min-size here, say. With --stripe-depth auto, or in a volume\n"
       "made with it, each file gets the depth that `graphlane advise SRC` explains.\n"
       "Nothing of a SRC appears before all of it is there.");
-  command->add_option("SRC", options->operands, "files or directories; and the last, DST: VOL or a path in it")
+  command
+      ->add_option("SRC", options->operands,
+                   "files or directories; and the last, DST: VOL or a path in it")
       ->type_name("... DST")
       ->required();
   command->add_flag("-f,--overwrite", options->overwrite, "replace files that are there");
@@ -141,14 +145,16 @@ void add_import(Parser& parser) {
 
 void add_export(Parser& parser) {
   const auto options = std::make_shared<ExportCommand>();
-  Command* command = parser.add("export", "copy files out of a volume, as plain files",
-                                 "graphlane export graphs/twitter-grid /backup\n\n"
-                                 "With --salvage damaged files are copied, too, as far as they are there: zeros\n"
-                                 "for what is missing, NAME.missing lists it, and the exit status is 1.");
+  Command* command =
+      parser.add("export", "copy files out of a volume, as plain files",
+                 "graphlane export graphs/twitter-grid /backup\n\n"
+                 "With --salvage damaged files are copied, too, as far as they are there: zeros\n"
+                 "for what is missing, NAME.missing lists it, and the exit status is 1.");
   command->add_option("SRC", options->source, "VOL or a path in it")->required();
   command->add_option("DST", options->destination, "file or directory outside")->required();
   command->add_flag("-f,--overwrite", options->overwrite, "replace files that are there");
-  command->add_flag("--salvage", options->salvage, "damaged files, too, with lists of what is missing");
+  command->add_flag("--salvage", options->salvage,
+                    "damaged files, too, with lists of what is missing");
   parser.on_chosen(command, options, export_);
 }
 

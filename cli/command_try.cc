@@ -44,9 +44,11 @@ std::vector<std::string> default_command(const std::string& graph) {
   if (!engine.empty() && ::stat((graph + "/column_offset").c_str(), &info) == 0) {
     return {engine, "pagerank", "{}", "--iterations", "2"};
   }
-  // The shell makes the word that find replaces from "{"}: a plain {} here would become the graph's path.
+  // The shell makes the word that find replaces from "{"}: a plain {} here would become the graph's
+  // path.
   return {"sh", "-c",
-          "find \"$1\" -type f -exec sh -c 'for file; do dd if=\"$file\" of=/dev/null bs=24M status=none || exit 1; done' "
+          "find \"$1\" -type f -exec sh -c 'for file; do dd if=\"$file\" of=/dev/null bs=24M "
+          "status=none || exit 1; done' "
           "sh \"{\"} +",
           "sh", "{}"};
 }
@@ -71,25 +73,31 @@ std::string verdict(const std::vector<Timing>& timings, uint64_t graph_bytes, ui
                             : striped.empty()        ? theirs.way
                                                      : fmt::format("{} ({})", theirs.way, striped);
   if (graph_bytes < memory_bytes / 2) {
-    const std::string first = gain >= kDifference
-                                  ? fmt::format("only the first sweep is faster, {:.2g} times by {}", gain, how)
-                                  : "nor is the first sweep faster";
-    return fmt::format("The page cache holds this graph ({} of {}), so there is little to gain: {}.",
-                       format_size(graph_bytes), format_size(memory_bytes), first);
+    const std::string first =
+        gain >= kDifference
+            ? fmt::format("only the first sweep is faster, {:.2g} times by {}", gain, how)
+            : "nor is the first sweep faster";
+    return fmt::format(
+        "The page cache holds this graph ({} of {}), so there is little to gain: {}.",
+        format_size(graph_bytes), format_size(memory_bytes), first);
   }
   if (gain >= kDifference) {
     return fmt::format("{:.2g} times as fast as {}: use {}.", gain, where, how);
   }
   if (gain > 1 / kDifference) {
-    return fmt::format("As fast as {}: there is nothing to gain for this program on these disks.", where);
+    return fmt::format("As fast as {}: there is nothing to gain for this program on these disks.",
+                       where);
   }
   return fmt::format("{:.2g} times slower than {}: leave this graph where it is.", 1 / gain, where);
 }
 
-Json json_of(const std::vector<Timing>& timings, const std::string& striped, const std::string& sentence) {
+Json json_of(const std::vector<Timing>& timings, const std::string& striped,
+             const std::string& sentence) {
   Json ways = Json::array();
   for (const Timing& timing : timings) {
-    ways.push_back({{"way", timing.way}, {"cold_seconds", timing.cold_seconds}, {"warm_seconds", timing.warm_seconds}});
+    ways.push_back({{"way", timing.way},
+                    {"cold_seconds", timing.cold_seconds},
+                    {"warm_seconds", timing.warm_seconds}});
   }
   return {{"ways", std::move(ways)},
           {"os_striped_volume", striped.empty() ? Json(nullptr) : Json(striped)},
@@ -101,16 +109,22 @@ Outcome<int> try_graph(const TryCommand& options) {
   if (options.devices.size() < 2) {
     return make_error(EINVAL, "--device: give a directory on each of two or more disks");
   }
-  TrialOptions trial_options{.graph = options.graph,
-                             .devices = options.devices,
-                             .command = options.command.empty() ? default_command(options.graph) : options.command,
-                             .memory_bytes = options.memory_bytes};
-  if (std::ranges::none_of(trial_options.command, [](const std::string& word) { return word.find("{}") != word.npos; })) {
-    return make_error(EINVAL, "{}: no {{}} in its words, which stands for the graph's place", trial_options.command[0]);
+  TrialOptions trial_options{
+      .graph = options.graph,
+      .devices = options.devices,
+      .command = options.command.empty() ? default_command(options.graph) : options.command,
+      .memory_bytes = options.memory_bytes};
+  if (std::ranges::none_of(trial_options.command,
+                           [](const std::string& word) { return word.find("{}") != word.npos; })) {
+    return make_error(EINVAL, "{}: no {{}} in its words, which stands for the graph's place",
+                      trial_options.command[0]);
   }
   for (const std::string& device : options.devices) {
     const std::string striped = os_striped_volume(device);
-    if (!striped.empty()) complain(fmt::format("{}: is {} itself; Graphlane is made for the single disks", device, striped));
+    if (!striped.empty()) {
+      complain(
+          fmt::format("{}: is {} itself; Graphlane is made for the single disks", device, striped));
+    }
   }
   const auto trial = Trial::begin(trial_options);
   if (!trial) return trial.error();
@@ -150,7 +164,8 @@ void add_try(Parser& parser) {
   command->add_option("-d,--device", options->devices, "a directory on a disk; give two or more")
       ->type_name("DIR")
       ->one_value_each();
-  add_size(command, "--memory", &options->memory_bytes, "what the program and the page cache may have together");
+  add_size(command, "--memory", &options->memory_bytes,
+           "what the program and the page cache may have together");
   command->add_flag("--json", options->as_json, "print JSON");
   command->take_rest(&options->command);
   parser.on_chosen(command, options, try_graph);

@@ -30,7 +30,9 @@ std::string plain(const std::string& text) {
 
 std::vector<std::string> option_names(const CommandWords& command) {
   std::vector<std::string> names;
-  for (const WordOption& option : command.options) names.insert(names.end(), option.names.begin(), option.names.end());
+  for (const WordOption& option : command.options) {
+    names.insert(names.end(), option.names.begin(), option.names.end());
+  }
   return names;
 }
 
@@ -44,7 +46,9 @@ std::vector<std::string> command_names(const CommandWords& words) {
 std::vector<std::string> operand_choices(const CommandWords& command) {
   std::vector<std::string> choices;
   for (const WordOption& option : command.options) {
-    if (option.names.empty()) choices.insert(choices.end(), option.choices.begin(), option.choices.end());
+    if (option.names.empty()) {
+      choices.insert(choices.end(), option.choices.begin(), option.choices.end());
+    }
   }
   return choices;
 }
@@ -53,15 +57,16 @@ std::string bash_command(const CommandWords& command) {
   std::string values;
   for (const WordOption& option : command.options) {
     if (option.names.empty() || option.choices.empty()) continue;
-    values += fmt::format("        {}) COMPREPLY=($(compgen -W {} -- \"$word\")); return ;;\n", fmt::join(option.names, "|"),
+    values += fmt::format("        {}) COMPREPLY=($(compgen -W {} -- \"$word\")); return ;;\n",
+                          fmt::join(option.names, "|"),
                           quoted(fmt::format("{}", fmt::join(option.choices, " "))));
   }
   if (!values.empty()) values = "      case $before in\n" + values + "      esac\n";
   std::vector<std::string> operands = operand_choices(command);
   const std::vector<std::string> below = command_names(command);
   operands.insert(operands.end(), below.begin(), below.end());
-  return fmt::format("    {})\n{}      options={}\n      operands={}\n      ;;\n", command.name, values,
-                     quoted(fmt::format("{}", fmt::join(option_names(command), " "))),
+  return fmt::format("    {})\n{}      options={}\n      operands={}\n      ;;\n", command.name,
+                     values, quoted(fmt::format("{}", fmt::join(option_names(command), " "))),
                      quoted(fmt::format("{}", fmt::join(operands, " "))));
 }
 
@@ -104,14 +109,18 @@ std::string zsh_completion(const CommandWords& words) {
                                     ? ":value:_files"
                                     : fmt::format(":value:({})", fmt::join(option.choices, " "));
       for (const std::string& name : option.names) {
-        arguments += " \\\n        " + quoted(fmt::format("*{}[{}]{}", name, plain(option.description), value));
+        arguments += " \\\n        " +
+                     quoted(fmt::format("*{}[{}]{}", name, plain(option.description), value));
       }
     }
     std::vector<std::string> operands = operand_choices(command);
     const std::vector<std::string> below = command_names(command);
     operands.insert(operands.end(), below.begin(), below.end());
-    if (!operands.empty()) arguments += " \\\n        " + quoted(fmt::format("1:word:({})", fmt::join(operands, " ")));
-    cases += fmt::format("    {}) _arguments{} \\\n        '*:file:_files' ;;\n", command.name, arguments);
+    if (!operands.empty()) {
+      arguments += " \\\n        " + quoted(fmt::format("1:word:({})", fmt::join(operands, " ")));
+    }
+    cases += fmt::format("    {}) _arguments{} \\\n        '*:file:_files' ;;\n", command.name,
+                         arguments);
   }
   return fmt::format(R"(#compdef {0}
 # zsh completion for {0}, made by `{0} completion zsh`.
@@ -134,27 +143,31 @@ _{0} "$@"
 }
 
 std::string fish_completion(const CommandWords& words) {
-  std::string out = fmt::format("# fish completion for {0}, made by `{0} completion fish`.\n", words.name);
+  std::string out =
+      fmt::format("# fish completion for {0}, made by `{0} completion fish`.\n", words.name);
   const auto add_options = [&](const CommandWords& command, const std::string& when) {
     for (const WordOption& option : command.options) {
       std::string line = fmt::format("complete -c {} {}", words.name, when);
       if (option.names.empty()) {
         if (option.choices.empty()) continue;
-        out += fmt::format("{} -a {}\n", line, quoted(fmt::format("{}", fmt::join(option.choices, " "))));
+        out += fmt::format("{} -a {}\n", line,
+                           quoted(fmt::format("{}", fmt::join(option.choices, " "))));
         continue;
       }
       for (const std::string& name : option.names) {
         line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       }
       if (option.takes_value) line += " -r";
-      if (!option.choices.empty()) line += " -f -a " + quoted(fmt::format("{}", fmt::join(option.choices, " ")));
+      if (!option.choices.empty()) {
+        line += " -f -a " + quoted(fmt::format("{}", fmt::join(option.choices, " ")));
+      }
       out += line + " -d " + quoted(plain(option.description)) + "\n";
     }
   };
   add_options(words, "-n __fish_use_subcommand");
   for (const CommandWords& command : words.commands) {
-    out += fmt::format("complete -c {} -f -n __fish_use_subcommand -a {} -d {}\n", words.name, command.name,
-                       quoted(plain(command.description)));
+    out += fmt::format("complete -c {} -f -n __fish_use_subcommand -a {} -d {}\n", words.name,
+                       command.name, quoted(plain(command.description)));
     const std::string when = "-n " + quoted("__fish_seen_subcommand_from " + command.name);
     add_options(command, when);
     if (!command.commands.empty()) {

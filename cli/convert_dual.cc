@@ -7,7 +7,9 @@ namespace graphlane::cli {
 namespace {
 
 double bits_for_arcs(uint64_t bytes, uint64_t arcs, bool is_directed) {
-  return arcs == 0 ? 0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(arcs * (is_directed ? 2 : 1));
+  return arcs == 0
+             ? 0
+             : 8.0 * static_cast<double>(bytes) / static_cast<double>(arcs * (is_directed ? 2 : 1));
 }
 
 // Bits per arc, over both sides.
@@ -40,11 +42,14 @@ Outcome<std::vector<std::string>> convert_to_dual(const ToStored& options, uint3
                                            .overwrite = options.overwrite});
   if (!built) return built.error();
   if (!quiet) {
-    fmt::print("{}: {} vertices, {} edges, {}, in {} x {} blocks, codec {} with {:.2f} bits an arc and {:.2f} of index, {}\n",
-               options.shown, built->vertex_count, built->edge_count, direction_of(is_directed),
-               built->partitions, built->partitions, name_of(*codec),
-               bits_for_arcs(built->lists_bytes, built->arc_count, is_directed),
-               bits_for_arcs(built->index_bytes, built->arc_count, is_directed), format_size(built->output_bytes));
+    fmt::print(
+        "{}: {} vertices, {} edges, {}, in {} x {} blocks, codec {} with {:.2f} bits an arc and "
+        "{:.2f} of index, {}\n",
+        options.shown, built->vertex_count, built->edge_count, direction_of(is_directed),
+        built->partitions, built->partitions, name_of(*codec),
+        bits_for_arcs(built->lists_bytes, built->arc_count, is_directed),
+        bits_for_arcs(built->index_bytes, built->arc_count, is_directed),
+        format_size(built->output_bytes));
   }
   return std::move(built->notes);
 }
@@ -68,7 +73,8 @@ Outcome<int> show_dual(const std::string& path, bool as_json) {
   print_fact("blocks", fmt::format("{} x {}", header.partitions, header.partitions));
   print_fact("weights", std::string(name_of(header.weight)));
   print_fact("codec", fmt::format("{}, {:.2f} bits an arc", name_of(header.codec), bits.lists));
-  print_fact("index", fmt::format("{}, {:.2f} bits an arc", format_size(bits.index_bytes), bits.index));
+  print_fact("index",
+             fmt::format("{}, {:.2f} bits an arc", format_size(bits.index_bytes), bits.index));
   print_fact("size", format_size(stored_bytes(header)));
   return kOk;
 }

@@ -25,9 +25,12 @@ double bits_an_arc(const Lists& lists) {
 
 std::string_view direction_of(bool is_directed) { return is_directed ? "directed" : "undirected"; }
 
-void print_fact(std::string_view key, const std::string& text) { fmt::print("{:<14}{}\n", key, text); }
+void print_fact(std::string_view key, const std::string& text) {
+  fmt::print("{:<14}{}\n", key, text);
+}
 
-void print_graph(const std::string& path, const GraphHeader& header, const std::string& more_of_vertices) {
+void print_graph(const std::string& path, const GraphHeader& header,
+                 const std::string& more_of_vertices) {
   print_fact("path", path);
   print_fact("format", std::string(name_of(header.kind)));
   print_fact("vertices", std::to_string(header.vertex_count) + more_of_vertices);
@@ -55,13 +58,15 @@ Outcome<std::vector<std::string>> convert_to_lists(const ToStored& options) {
   const Outcome<CodecKind> codec = parse_codec(options.codec);
   if (!codec) return codec.error();
   const bool is_directed = !options.input.undirected;
-  Outcome<ListsSummary> built = build_lists(
-      {.input = options.input, .output = options.path, .codec = *codec, .overwrite = options.overwrite});
+  Outcome<ListsSummary> built = build_lists({.input = options.input,
+                                             .output = options.path,
+                                             .codec = *codec,
+                                             .overwrite = options.overwrite});
   if (!built) return built.error();
   if (!quiet) {
-    fmt::print("{}: {} vertices, {} edges, {}, codec {} with {:.2f} bits an arc, {}\n", options.shown,
-               built->vertex_count, built->edge_count, direction_of(is_directed), name_of(*codec),
-               built->bits_an_arc(is_directed), format_size(built->output_bytes));
+    fmt::print("{}: {} vertices, {} edges, {}, codec {} with {:.2f} bits an arc, {}\n",
+               options.shown, built->vertex_count, built->edge_count, direction_of(is_directed),
+               name_of(*codec), built->bits_an_arc(is_directed), format_size(built->output_bytes));
   }
   return std::move(built->notes);
 }
@@ -92,8 +97,8 @@ Outcome<int> check_stored_graph(const std::string& path) {
                                               : check_lists(path);
   if (!header) return header.error();
   if (!quiet) {
-    fmt::print("{}: {} vertices, {} edges, {}, no problems\n", path, header->vertex_count, header->edge_count,
-               direction_of(header->is_directed));
+    fmt::print("{}: {} vertices, {} edges, {}, no problems\n", path, header->vertex_count,
+               header->edge_count, direction_of(header->is_directed));
   }
   return kOk;
 }
@@ -115,9 +120,11 @@ Outcome<int> show_stored_graph(const std::string& path, bool as_json) {
   }
   print_graph(path, header);
   print_fact("weights", std::string(name_of(header.weight)));
-  print_fact("codec", fmt::format("{}, {:.2f} bits an arc", name_of(header.codec), bits_an_arc(**lists)));
+  print_fact("codec",
+             fmt::format("{}, {:.2f} bits an arc", name_of(header.codec), bits_an_arc(**lists)));
   print_fact("size", format_size(stored_bytes(header)));
-  print_fact("index", fmt::format("{} in memory for a direction", format_size((*lists)->index_bytes(Direction::kOut))));
+  print_fact("index", fmt::format("{} in memory for a direction",
+                                  format_size((*lists)->index_bytes(Direction::kOut))));
   return kOk;
 }
 

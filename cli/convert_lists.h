@@ -1,4 +1,5 @@
-// `convert` to the format `lists` (graphfmt/lists/lists.h), and `check` and `info` on any stored graph.
+// `convert` to the format `lists` (graphfmt/lists/lists.h), and `check` and `info` on any stored
+// graph.
 #pragma once
 
 #include <string>
@@ -32,7 +33,8 @@ std::string_view direction_of(bool is_directed);
 
 // For `info`: prints one line; prints the lines from the path to the edges; and the header as JSON.
 void print_fact(std::string_view key, const std::string& text);
-void print_graph(const std::string& path, const GraphHeader& header, const std::string& more_of_vertices = "");
+void print_graph(const std::string& path, const GraphHeader& header,
+                 const std::string& more_of_vertices = "");
 Json graph_json(const std::string& path, const GraphHeader& header);
 // The bytes of all files, the header included.
 uint64_t stored_bytes(const GraphHeader& header);

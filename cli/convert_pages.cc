@@ -14,7 +14,8 @@ uint64_t page_count_of(const Pages& pages) {
 
 }  // namespace
 
-Outcome<std::vector<std::string>> convert_to_pages(const ToStored& options, std::optional<uint64_t> page_size_bytes) {
+Outcome<std::vector<std::string>> convert_to_pages(const ToStored& options,
+                                                   std::optional<uint64_t> page_size_bytes) {
   const Outcome<CodecKind> codec = parse_codec(options.codec);
   if (!codec) return codec.error();
   const uint64_t page_bytes = page_size_bytes.value_or(kPageBytesUsual);
@@ -28,9 +29,10 @@ Outcome<std::vector<std::string>> convert_to_pages(const ToStored& options, std:
                                              .overwrite = options.overwrite});
   if (!built) return built.error();
   if (!quiet) {
-    fmt::print("{}: {} vertices, {} edges, {}, codec {}, {} pages of {}, {}\n", options.shown, built->vertex_count,
-               built->edge_count, direction_of(!options.input.undirected), name_of(*codec), built->page_count,
-               format_size(page_bytes), format_size(built->output_bytes));
+    fmt::print("{}: {} vertices, {} edges, {}, codec {}, {} pages of {}, {}\n", options.shown,
+               built->vertex_count, built->edge_count, direction_of(!options.input.undirected),
+               name_of(*codec), built->page_count, format_size(page_bytes),
+               format_size(built->output_bytes));
   }
   return std::move(built->notes);
 }
@@ -53,9 +55,11 @@ Outcome<int> show_pages(const std::string& path, bool as_json) {
   print_graph(path, header, fmt::format(", {} with out-neighbours", out.key_count()));
   print_fact("weights", std::string(name_of(header.weight)));
   print_fact("codec", std::string(name_of(header.codec)));
-  print_fact("pages", fmt::format("{} of {}", page_count_of(**pages), format_size(out.page_bytes())));
+  print_fact("pages",
+             fmt::format("{} of {}", page_count_of(**pages), format_size(out.page_bytes())));
   print_fact("size", format_size(stored_bytes(header)));
-  print_fact("index", fmt::format("{} in memory for a direction", format_size(out.head().index_bytes())));
+  print_fact("index",
+             fmt::format("{} in memory for a direction", format_size(out.head().index_bytes())));
   return kOk;
 }
 

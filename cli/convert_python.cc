@@ -14,7 +14,8 @@ namespace {
 constexpr char kDefaultPython[] = "python3";
 // Only finds the packages, because importing them takes a second.
 constexpr char kFindsPackages[] =
-    "import importlib.util as u, sys; sys.exit(not all(u.find_spec(name) for name in sys.argv[1:]))";
+    "import importlib.util as u, sys; sys.exit(not all(u.find_spec(name) for name in "
+    "sys.argv[1:]))";
 
 std::vector<char*> argument_list(std::vector<std::string>& words) {
   std::vector<char*> list;
@@ -23,7 +24,8 @@ std::vector<char*> argument_list(std::vector<std::string>& words) {
   return list;
 }
 
-// Whether the Python runs and finds the packages. Discards its output, which would not help the user.
+// Whether the Python runs and finds the packages. Discards its output, which would not help the
+// user.
 bool has_packages(const std::string& python, const std::vector<std::string>& packages) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -31,7 +33,8 @@ bool has_packages(const std::string& python, const std::vector<std::string>& pac
   std::vector<std::string> words = {python, "-c", kFindsPackages};
   words.insert(words.end(), packages.begin(), packages.end());
   pid_t child = 0;
-  const int failed = posix_spawnp(&child, python.c_str(), &actions, nullptr, argument_list(words).data(), environ);
+  const int failed =
+      posix_spawnp(&child, python.c_str(), &actions, nullptr, argument_list(words).data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   int status = 0;
   if (failed != 0) return false;
@@ -50,8 +53,10 @@ Error run_python_package(const std::vector<std::string>& words, bool needs_arrow
   if (needs_arrow) packages.emplace_back("pyarrow");
   if (!has_packages(python, packages)) {
     return make_error(ENOENT,
-                      "{}: lacks {}: make wheel, then pip install build/wheel/*.whl{}; GRAPHLANE_PYTHON names another Python",
-                      python, needs_arrow ? "the packages graphlane and pyarrow" : "the package graphlane",
+                      "{}: lacks {}: make wheel, then pip install build/wheel/*.whl{}; "
+                      "GRAPHLANE_PYTHON names another Python",
+                      python,
+                      needs_arrow ? "the packages graphlane and pyarrow" : "the package graphlane",
                       needs_arrow ? " pyarrow pyyaml" : "");
   }
   std::vector<std::string> command = {python, "-m", "graphlane"};

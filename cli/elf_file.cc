@@ -56,8 +56,8 @@ void read_interpreter(Elf* elf, ElfFile* file) {
   }
 }
 
-// Reads the dynamic section: needed libraries, search path, and whether the file is a program without a
-// loader (static-pie) or a library.
+// Reads the dynamic section: needed libraries, search path, and whether the file is a program
+// without a loader (static-pie) or a library.
 void read_dynamic(Elf* elf, Elf_Data* data, const GElf_Shdr& section, ElfFile* file) {
   bool is_program = false;
   const size_t count = section.sh_entsize > 0 ? section.sh_size / section.sh_entsize : 0;
@@ -132,12 +132,14 @@ bool is_library_name(std::string_view text) {
   };
   const std::string_view version = text.substr(at + 3);
   return std::all_of(text.begin(), text.end(), is_of_name) && text[at - 1] != '/' &&
-         (version.empty() || (version[0] == '.' && version.find_first_not_of(".0123456789") == std::string_view::npos));
+         (version.empty() || (version[0] == '.' &&
+                              version.find_first_not_of(".0123456789") == std::string_view::npos));
 }
 
 void find_library_names(std::string_view bytes, std::set<std::string>* names) {
   constexpr size_t kNameMax = 255;
-  for (size_t at = bytes.find(".so"); at != std::string_view::npos; at = bytes.find(".so", at + 3)) {
+  for (size_t at = bytes.find(".so"); at != std::string_view::npos;
+       at = bytes.find(".so", at + 3)) {
     const size_t before = at == 0 ? std::string_view::npos : bytes.rfind('\0', at);
     const size_t begin = before == std::string_view::npos ? 0 : before + 1;
     const size_t end = bytes.find('\0', at);
@@ -147,15 +149,19 @@ void find_library_names(std::string_view bytes, std::set<std::string>* names) {
   }
 }
 
-// Looks for "mov $425,%eax", or the two numbers after it, and soon "syscall": liburing's functions are inline.
+// Looks for "mov $425,%eax", or the two numbers after it, and soon "syscall": liburing's functions
+// are inline.
 bool has_io_uring_calls(std::string_view code) {
   constexpr std::string_view kSyscall("\x0f\x05", 2), kRest("\x01\0\0", 3);
   constexpr size_t kNear = 40;
-  for (size_t at = code.find(kSyscall); at != std::string_view::npos; at = code.find(kSyscall, at + 2)) {
+  for (size_t at = code.find(kSyscall); at != std::string_view::npos;
+       at = code.find(kSyscall, at + 2)) {
     const size_t begin = at < kNear ? 0 : at - kNear;
     for (size_t move = begin; move + 5 <= at; ++move) {
       const auto low = static_cast<unsigned char>(code[move + 1]);
-      if (code[move] == '\xb8' && low >= 0xa9 && low <= 0xab && code.substr(move + 2, 3) == kRest) return true;
+      if (code[move] == '\xb8' && low >= 0xa9 && low <= 0xab && code.substr(move + 2, 3) == kRest) {
+        return true;
+      }
     }
   }
   return false;
@@ -167,11 +173,14 @@ std::vector<std::string> system_path() {
   void* self = ::dlopen(nullptr, RTLD_LAZY);
   Dl_serinfo size;
   if (self != nullptr && ::dlinfo(self, RTLD_DI_SERINFOSIZE, &size) == 0) {
-    const auto storage = std::make_unique<std::max_align_t[]>(size.dls_size / sizeof(std::max_align_t) + 1);
+    const auto storage =
+        std::make_unique<std::max_align_t[]>(size.dls_size / sizeof(std::max_align_t) + 1);
     auto* info = reinterpret_cast<Dl_serinfo*>(storage.get());
     ::dlinfo(self, RTLD_DI_SERINFOSIZE, info);
     if (::dlinfo(self, RTLD_DI_SERINFO, info) == 0) {
-      for (unsigned i = 0; i < info->dls_cnt; ++i) directories.emplace_back(info->dls_serpath[i].dls_name);
+      for (unsigned i = 0; i < info->dls_cnt; ++i) {
+        directories.emplace_back(info->dls_serpath[i].dls_name);
+      }
     }
   }
   if (self != nullptr) ::dlclose(self);

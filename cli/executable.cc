@@ -23,8 +23,12 @@ Outcome<std::string> find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     const fs::file_status status = fs::status(name, error);
     if (status.type() == fs::file_type::none) return os_error(error.value(), name, "cannot open");
-    if (status.type() == fs::file_type::not_found) return make_error(ENOENT, "{}: no such program", name);
-    if (status.type() != fs::file_type::regular) return make_error(EINVAL, "{}: not a program", name);
+    if (status.type() == fs::file_type::not_found) {
+      return make_error(ENOENT, "{}: no such program", name);
+    }
+    if (status.type() != fs::file_type::regular) {
+      return make_error(EINVAL, "{}: not a program", name);
+    }
     return name;
   }
   const char* path = std::getenv("PATH");
@@ -36,7 +40,8 @@ Outcome<std::string> find_program(const std::string& name) {
     }
   }
   const bool is_here = fs::is_regular_file(name, error);
-  return make_error(ENOENT, "{0}: no such program in $PATH{1}", name, is_here ? fmt::format(" (./{} is one here)", name) : "");
+  return make_error(ENOENT, "{0}: no such program in $PATH{1}", name,
+                    is_here ? fmt::format(" (./{} is one here)", name) : "");
 }
 
 // The program of a "#!" line; for env(1), the program that env would run.
@@ -94,7 +99,9 @@ Outcome<Executable> find_executable(const std::string& program) {
     const Outcome<bool> elf = is_elf(*path);
     if (!elf) return elf.error();
     if (*elf) break;
-    if (found.scripts.size() == kScriptsMax) return make_error(ELOOP, "{}: too many #! lines", program);
+    if (found.scripts.size() == kScriptsMax) {
+      return make_error(ELOOP, "{}: too many #! lines", program);
+    }
     found.scripts.push_back(read_script(*path));
     path = interpreter_of(found.scripts.back());
     if (!path) {

@@ -18,7 +18,7 @@ struct Script {
 struct Executable {
   std::vector<Script> scripts;  // each is run by the next one, the last by `file`
   ElfFile file;
-  std::string blind_because;    // why the library is not in it; empty: it is
+  std::string blind_because;  // why the library is not in it; empty: it is
 };
 
 // `program`: a path, or a name that is searched as execvp(3) does.

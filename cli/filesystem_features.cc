@@ -21,7 +21,8 @@ namespace {
 
 constexpr size_t kBlockBytes = 4096;
 
-// A file of one block. It has no name where the filesystem can do that, else it has one until the end.
+// A file of one block. It has no name where the filesystem can do that, else it has one until the
+// end.
 class Probe {
  public:
   static Result<Probe> make(int directory_fd) {
@@ -29,7 +30,8 @@ class Probe {
     probe.fd_ = Fd(::openat(directory_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
     if (!probe.fd_) {
       const std::string name = "probe-" + std::string(UuidText(Uuid::random()).view());
-      probe.fd_ = Fd(::openat(directory_fd, name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+      probe.fd_ =
+          Fd(::openat(directory_fd, name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
       if (!probe.fd_) return last_errno();
       probe.name_ = name;
     }
@@ -54,14 +56,16 @@ class Probe {
 bool has_direct_io(int fd) {
   const Fd direct = reopen(fd, O_RDONLY | O_DIRECT);
   alignas(kBlockBytes) char block[kBlockBytes];
-  return direct && ::pread(direct.get(), block, sizeof block, 0) == static_cast<ssize_t>(sizeof block);
+  return direct &&
+         ::pread(direct.get(), block, sizeof block, 0) == static_cast<ssize_t>(sizeof block);
 }
 
 bool has_user_attributes(int fd) { return ::fsetxattr(fd, kPartRecordAttribute, "", 0, 0) == 0; }
 
 bool has_birth_times(int fd) {
   struct statx seen;
-  return ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_BTIME, &seen) == 0 && (seen.stx_mask & STATX_BTIME) != 0;
+  return ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_BTIME, &seen) == 0 &&
+         (seen.stx_mask & STATX_BTIME) != 0;
 }
 
 }  // namespace
@@ -70,7 +74,9 @@ Result<FilesystemFeatures> try_filesystem(int directory_fd) {
   const Result<Probe> probe = Probe::make(directory_fd);
   if (!probe) return probe.error();
   const int fd = probe->fd();
-  return FilesystemFeatures{.direct_io = has_direct_io(fd), .user_attributes = has_user_attributes(fd), .birth_times = has_birth_times(fd)};
+  return FilesystemFeatures{.direct_io = has_direct_io(fd),
+                            .user_attributes = has_user_attributes(fd),
+                            .birth_times = has_birth_times(fd)};
 }
 
 std::string missing_features(const FilesystemFeatures& features) {

@@ -1,5 +1,5 @@
-// FilesystemFeatures: features that the filesystem of a device may lack. A volume works without them, but is slower or
-// less sure.
+// FilesystemFeatures: features that the filesystem of a device may lack. A volume works without
+// them, but is slower or less sure.
 //
 //   O_DIRECT          reads go through the page cache
 //   user attributes   a part's record is a file of its own in sums/, opened beside the part
@@ -20,7 +20,8 @@ struct FilesystemFeatures {
   bool birth_times = true;
 };
 
-// Tries them on a small file that is made in the directory and removed. An errno: no file can be made there.
+// Tries them on a small file that is made in the directory and removed. An errno: no file can be
+// made there.
 Result<FilesystemFeatures> try_filesystem(int directory_fd);
 
 // "direct I/O and birth times"; empty: nothing is missing.

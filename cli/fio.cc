@@ -11,7 +11,8 @@ namespace {
 Outcome<Finished> run(std::vector<std::string> words) {
   Outcome<Finished> finished = run_child(std::move(words));
   if (!finished && finished.error().code == ENOENT) {
-    return make_error(ENOENT, "fio: not found in $PATH; calibrate measures with it: install the "
+    return make_error(ENOENT,
+                      "fio: not found in $PATH; calibrate measures with it: install the "
                       "package fio");
   }
   return finished;
@@ -56,7 +57,8 @@ Outcome<void> check_fio() {
 }
 
 Outcome<FioSpeed> run_fio(const FioReads& reads) {
-  const uint64_t share = reads.file_bytes / reads.stream_count / reads.block_bytes * reads.block_bytes;
+  const uint64_t share =
+      reads.file_bytes / reads.stream_count / reads.block_bytes * reads.block_bytes;
   const uint32_t depth_each = (reads.depth + reads.stream_count - 1) / reads.stream_count;
   const Outcome<Finished> said =
       run({"fio", "--output-format=json", "--name=calibrate", "--readonly", "--thread",

@@ -42,8 +42,10 @@ Outcome<void> check_not_covered(const Volume& volume) {
       named.st_dev == opened.st_dev && named.st_ino == opened.st_ino) {
     return {};
   }
-  return make_error(EBUSY, "{}: is mounted over itself; unmount it first, or write outside and "
-                    "import", volume.root());
+  return make_error(EBUSY,
+                    "{}: is mounted over itself; unmount it first, or write outside and "
+                    "import",
+                    volume.root());
 }
 
 Outcome<TransferSummary> import_built(const Volume& volume, const std::string& source,
@@ -61,8 +63,8 @@ Outcome<void> exchange(const Volume& volume, const TreePlace& staged, const Tree
   return {};
 }
 
-// Imports as `staged`, below .graphlane/tmp, where `check` finds it after a kill. Then swaps both, if the
-// present target may be replaced.
+// Imports as `staged`, below .graphlane/tmp, where `check` finds it after a kill. Then swaps both,
+// if the present target may be replaced.
 Outcome<void> import_over(const Volume& volume, const std::string& source, const TreePlace& staged,
                           const TreePlace& target,
                           const std::function<Outcome<void>()>& check_target) {
@@ -77,7 +79,8 @@ Outcome<void> import_over(const Volume& volume, const std::string& source, const
 // Replaces the temporary path in an error by `given`, the path that the user gave.
 Error with_given_path(Error error, const std::string& built, const std::string& given) {
   std::string& text = error.text;
-  for (size_t at = text.find(built); at != std::string::npos; at = text.find(built, at + given.size())) {
+  for (size_t at = text.find(built); at != std::string::npos;
+       at = text.find(built, at + given.size())) {
     text.replace(at, built.size(), given);
   }
   return error;
@@ -85,9 +88,8 @@ Error with_given_path(Error error, const std::string& built, const std::string& 
 
 Outcome<void> write_in_volume(const VolumePath& out, const GraphOutput& output) {
   const Volume& volume = *out.volume;
-  const std::string below = fs::path(out.below).has_filename()
-                                ? out.below
-                                : fs::path(out.below).parent_path().string();
+  const std::string below =
+      fs::path(out.below).has_filename() ? out.below : fs::path(out.below).parent_path().string();
   if (below.empty()) {
     return make_error(EINVAL, "{}: is the volume; name a file or directory in it", volume.root());
   }
@@ -106,11 +108,15 @@ Outcome<void> write_in_volume(const VolumePath& out, const GraphOutput& output) 
   const fs::path own = fs::path(kStagingDirectory) / UuidText(Uuid::random()).c_str();
   const Scratch scratch(volume.root() / own);
   if (::mkdir(scratch.path().c_str(), 0700) != 0) {
-    return control_error(volume.root(), scratch.path().string(), errno, "cannot write to the volume");
+    return control_error(volume.root(), scratch.path().string(), errno,
+                         "cannot write to the volume");
   }
   const std::string built = scratch.path() / fs::path(below).filename();
-  if (Outcome<void> done = output.build(built); !done) return with_given_path(done.error(), built, output.path);
-  if (Outcome<void> may = check_target(); !may) return may;  // the target may have appeared meanwhile
+  if (Outcome<void> done = output.build(built); !done) {
+    return with_given_path(done.error(), built, output.path);
+  }
+  // the target may have appeared meanwhile
+  if (Outcome<void> may = check_target(); !may) return may;
   if (exists(*target)) {
     const TreePlace staged{.directory_fd = volume.root_fd(),
                            .path = (own / "imported").string(),

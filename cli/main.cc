@@ -45,21 +45,22 @@ int run_action(const Parser& parser, int failed) {
   return status ? *status : failed;
 }
 
-// For the type fuse.graphlane, mount(8) runs mount.fuse3, which runs "graphlane VOL MNT -o OPTIONS" with an
-// absolute VOL. No command's name has a slash.
+// For the type fuse.graphlane, mount(8) runs mount.fuse3, which runs "graphlane VOL MNT -o OPTIONS"
+// with an absolute VOL. No command's name has a slash.
 void name_command_of_mount8(std::vector<std::string>* words) {
   if (!words->empty() && words->front().starts_with('/')) words->insert(words->begin(), "mount");
 }
 
-// For the type graphlane, mount(8) runs "mount.graphlane VOL MNT [-sfnv] [-t TYPE] [-o OPTIONS]", a link to this
-// program. Its -f asks for a trial, which opens nothing: `is_trial` becomes true.
+// For the type graphlane, mount(8) runs "mount.graphlane VOL MNT [-sfnv] [-t TYPE] [-o OPTIONS]", a
+// link to this program. Its -f asks for a trial, which opens nothing: `is_trial` becomes true.
 std::vector<std::string> words_of_mount8(const std::vector<std::string>& given, bool* is_trial) {
   std::vector<std::string> words = {"mount"};
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string& word = given[i];
     if (word == "-t") {
       ++i;
-    } else if (word.size() > 1 && word[0] == '-' && word.find_first_not_of("sfnv", 1) == std::string::npos) {
+    } else if (word.size() > 1 && word[0] == '-' &&
+               word.find_first_not_of("sfnv", 1) == std::string::npos) {
       *is_trial = *is_trial || word.find('f') != std::string::npos;
     } else {
       words.push_back(word);
@@ -69,10 +70,13 @@ std::vector<std::string> words_of_mount8(const std::vector<std::string>& given, 
 }
 
 // fsck(8) runs "fsck.fuse.graphlane [-a|-p|-y|-n] VOL", a link to this program too.
-std::vector<std::string> words_by_name(const char* program, std::vector<std::string> words, bool* is_trial) {
+std::vector<std::string> words_by_name(const char* program, std::vector<std::string> words,
+                                       bool* is_trial) {
   std::string_view name(program != nullptr ? program : "");
   name = name.substr(name.rfind('/') + 1);
-  if (name == "fsck.fuse.graphlane" || name == "fsck.graphlane") words.insert(words.begin(), "check");
+  if (name == "fsck.fuse.graphlane" || name == "fsck.graphlane") {
+    words.insert(words.begin(), "check");
+  }
   return name == "mount.graphlane" ? words_of_mount8(words, is_trial) : words;
 }
 
@@ -81,9 +85,7 @@ int parse_and_run(Parser& parser, std::vector<std::string> words) {
   const CommandLine::Parsed parsed = parser.line.parse(std::move(words));
   switch (parsed.what) {
     case CommandLine::Parsed::kHelp:
-    case CommandLine::Parsed::kVersion:
-      fmt::print("{}", parsed.text);
-      return kOk;
+    case CommandLine::Parsed::kVersion: fmt::print("{}", parsed.text); return kOk;
     case CommandLine::Parsed::kUsageError:
       complain(fmt::format("{} (see graphlane{} --help)", parsed.text, parsed.command));
       return parser.failure_of(parsed.command).usage;
@@ -93,8 +95,9 @@ int parse_and_run(Parser& parser, std::vector<std::string> words) {
   return run_action(parser, parser.failure_of(parsed.command).failed);
 }
 
-// The Python package names itself as the parent: when it dies, this command is interrupted and cleans up. The kernel
-// sends nothing for a parent that died before the call, so getppid() is checked after it.
+// The Python package names itself as the parent: when it dies, this command is interrupted and
+// cleans up. The kernel sends nothing for a parent that died before the call, so getppid() is
+// checked after it.
 void end_with_parent() {
   constexpr char kParent[] = "GRAPHLANE_PARENT";
   const char* const given = std::getenv(kParent);
@@ -118,10 +121,12 @@ int main(int argc, char** argv) {
     Parser parser{.line = {"graphlane", kAbout, kMore, GRAPHLANE_VERSION}, .action = {}};
     parser.line.root()->require_command();
     parser.line.root()->add_flag("-q,--quiet", quiet, "no progress and no summary");
-    for (const auto add : {add_create, add_import, add_export, add_ls, add_info, add_check, add_adopt, add_destroy, add_relocate, add_rm,
-                           add_restripe, add_convert, add_gen, add_algo, add_compare_results, add_run, add_explain, add_mount,
-                           add_umount, add_serve, add_stat, add_advise,
-                           add_calibrate, add_completion, add_try}) {
+    for (const auto add :
+         {add_create,   add_import,  add_export,    add_ls,         add_info,
+          add_check,    add_adopt,   add_destroy,   add_relocate,   add_rm,
+          add_restripe, add_convert, add_gen,       add_algo,       add_compare_results,
+          add_run,      add_explain, add_mount,     add_umount,     add_serve,
+          add_stat,     add_advise,  add_calibrate, add_completion, add_try}) {
       add(parser);
     }
     std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);

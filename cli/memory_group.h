@@ -12,7 +12,8 @@ namespace graphlane::cli {
 
 class MemoryGroup {
  public:
-  // Uses version 1 or 2 of control groups, as mounted. EPERM and the like: this user may not make one.
+  // Uses version 1 or 2 of control groups, as mounted. EPERM and the like: this user may not make
+  // one.
   static Outcome<std::unique_ptr<MemoryGroup>> make(uint64_t limit_bytes);
   ~MemoryGroup();  // its programs must have ended
 

@@ -1,8 +1,8 @@
 #include "cli/options.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <string_view>
@@ -36,7 +36,9 @@ template <class Number>
 CLI::Validator range_of(Number min, Number max) {
   const auto complain = [min, max](std::string& text) {
     Number value{};
-    if (CLI::detail::lexical_cast(text, value) && value >= min && value <= max) return std::string();
+    if (CLI::detail::lexical_cast(text, value) && value >= min && value <= max) {
+      return std::string();
+    }
     return fmt::format("{}: not a number from {} to {}", text, min, max);
   };
   return {complain, CLI::Range(min, max).get_description()};
@@ -91,7 +93,8 @@ Option* Command::bind(const std::string& names, Value& value, const std::string&
   return keep(app_->add_option(names, value, description));
 }
 
-Option* Command::add_option(const std::string& names, std::string& value, const std::string& description) {
+Option* Command::add_option(const std::string& names, std::string& value,
+                            const std::string& description) {
   return bind(names, value, description);
 }
 
@@ -100,15 +103,18 @@ Option* Command::add_option(const std::string& names, std::vector<std::string>& 
   return bind(names, values, description);
 }
 
-Option* Command::add_option(const std::string& names, uint32_t& value, const std::string& description) {
+Option* Command::add_option(const std::string& names, uint32_t& value,
+                            const std::string& description) {
   return bind(names, value, description);
 }
 
-Option* Command::add_option(const std::string& names, uint64_t& value, const std::string& description) {
+Option* Command::add_option(const std::string& names, uint64_t& value,
+                            const std::string& description) {
   return bind(names, value, description);
 }
 
-Option* Command::add_option(const std::string& names, double& value, const std::string& description) {
+Option* Command::add_option(const std::string& names, double& value,
+                            const std::string& description) {
   return bind(names, value, description);
 }
 
@@ -126,7 +132,9 @@ Option* Command::add_option(const std::string& names,
                             const std::function<Outcome<void>(const std::string&)>& parse,
                             const std::string& description) {
   const auto take = [names, parse](const std::string& text) {
-    if (const Outcome<void> taken = parse(text); !taken) throw CLI::ValidationError(names, taken.error().text);
+    if (const Outcome<void> taken = parse(text); !taken) {
+      throw CLI::ValidationError(names, taken.error().text);
+    }
   };
   return keep(app_->add_option_function<std::string>(names, take, description));
 }
@@ -135,7 +143,8 @@ Option* Command::add_flag(const std::string& names, bool& value, const std::stri
   return keep(app_->add_flag(names, value, description));
 }
 
-Option* Command::add_flag(const std::string& names, std::string& value, const std::string& description) {
+Option* Command::add_flag(const std::string& names, std::string& value,
+                          const std::string& description) {
   return keep(app_->add_flag(names, value, description));
 }
 
@@ -171,7 +180,9 @@ void Command::on_chosen(const std::function<Outcome<void>()>& call) {
 
 CommandLine::CommandLine(const std::string& name, const std::string& about, const std::string& more,
                          const std::string& version)
-    : app_(std::make_unique<CLI::App>(about, name)), version_(name + " " + version + "\n"), root_(app_.get()) {
+    : app_(std::make_unique<CLI::App>(about, name)),
+      version_(name + " " + version + "\n"),
+      root_(app_.get()) {
   app_->footer(more);
   app_->set_version_flag("-V,--version", version);
 }
@@ -203,8 +214,8 @@ std::string chosen_below(const CLI::App* app) {
 
 }  // namespace
 
-// Takes the words after the first "--" from a command with take_rest(), because CLI11 would look for
-// options in them.
+// Takes the words after the first "--" from a command with take_rest(), because CLI11 would look
+// for options in them.
 void CommandLine::split_at_dashes(std::vector<std::string>* words) {
   const auto name = std::find_if(words->begin(), words->end(),
                                  [](const std::string& word) { return !word.starts_with('-'); });
@@ -240,7 +251,8 @@ std::string nearest_option(const CLI::App& app, const std::string& word) {
 
 std::string names_below(const CLI::App& app) {
   std::string names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App* one) { return !one->get_name().empty(); })) {
+  for (const CLI::App* command :
+       app.get_subcommands([](const CLI::App* one) { return !one->get_name().empty(); })) {
     names += (names.empty() ? "" : ", ") + command->get_name();
   }
   return names;
@@ -260,7 +272,8 @@ std::string in_plain_words(const CLI::ParseError& error, const CLI::App& root) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !left.empty()) {
     return left.front() + ": one argument too many";
   }
-  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && app.get_require_subcommand_min() > 0) {
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
+      app.get_require_subcommand_min() > 0) {
     if (&app == &root) return "no command given";
     return left.empty() ? "one of " + names_below(app) + " is required"
                         : left.front() + ": not one of " + names_below(app);
@@ -270,13 +283,18 @@ std::string in_plain_words(const CLI::ParseError& error, const CLI::App& root) {
   if (text.starts_with(kCast)) {
     const std::string rest = text.substr(kCast.size());
     const size_t equals = rest.find(" = ");
-    if (equals != std::string::npos) return rest.substr(0, equals) + ": " + rest.substr(equals + 3) + ": not a number";
+    if (equals != std::string::npos) {
+      return rest.substr(0, equals) + ": " + rest.substr(equals + 3) + ": not a number";
+    }
   }
   const auto between = [&](std::string_view word, std::string_view with, std::string_view behind) {
     const size_t at = text.find(word);
-    return text.substr(0, at) + std::string(with) + text.substr(at + word.size()) + std::string(behind);
+    return text.substr(0, at) + std::string(with) + text.substr(at + word.size()) +
+           std::string(behind);
   };
-  if (dynamic_cast<const CLI::RequiresError*>(&error) != nullptr) return between(" requires ", " needs ", "");
+  if (dynamic_cast<const CLI::RequiresError*>(&error) != nullptr) {
+    return between(" requires ", " needs ", "");
+  }
   if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr) {
     return between(" excludes ", " and ", " exclude each other");
   }
@@ -286,8 +304,8 @@ std::string in_plain_words(const CLI::ParseError& error, const CLI::App& root) {
   return text;
 }
 
-// The edit distance: letters to change, insert, delete or swap with the next to make one word of the
-// other.
+// The edit distance: letters to change, insert, delete or swap with the next to make one word of
+// the other.
 size_t distance_of(const std::string& one, const std::string& other) {
   std::vector<std::vector<size_t>> rows(one.size() + 1, std::vector<size_t>(other.size() + 1));
   for (size_t i = 0; i <= one.size(); ++i) {
@@ -298,7 +316,8 @@ size_t distance_of(const std::string& one, const std::string& other) {
       }
       const size_t changed = rows[i - 1][j - 1] + (one[i - 1] == other[j - 1] ? 0 : 1);
       rows[i][j] = std::min({changed, rows[i - 1][j] + 1, rows[i][j - 1] + 1});
-      const bool swapped = i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
+      const bool swapped =
+          i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
       if (swapped) rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
     }
   }
@@ -328,7 +347,8 @@ std::string CommandLine::wrong_command(const std::vector<std::string>& words) co
 }
 
 CommandWords CommandLine::words_of(const Command& command) {
-  CommandWords words{.name = command.app_->get_name(), .description = command.app_->get_description()};
+  CommandWords words{.name = command.app_->get_name(),
+                     .description = command.app_->get_description()};
   for (const CLI::Option* option : command.app_->get_options()) {
     if (option->get_group().empty()) continue;  // hidden
     CommandWords::Option one{.description = option->get_description(),
@@ -363,7 +383,9 @@ CommandLine::Parsed CommandLine::parse(std::vector<std::string> words) {
   } catch (const CLI::CallForVersion&) {
     return {.what = Parsed::kVersion, .text = version_, .command = {}};
   } catch (const CLI::ParseError& error) {
-    return {.what = Parsed::kUsageError, .text = in_plain_words(error, *app_), .command = chosen_below(app_.get())};
+    return {.what = Parsed::kUsageError,
+            .text = in_plain_words(error, *app_),
+            .command = chosen_below(app_.get())};
   }
   return {.what = Parsed::kChosen, .text = {}, .command = chosen_below(app_.get())};
 }

@@ -6,8 +6,8 @@
 //   command->add_option("-d,--device", options->devices, "a device")->type_name("DIR");
 //   command->add_flag("-f,--overwrite", options->overwrite, "replace what is there");
 //
-// A variable that is bound to an option must live until the command has run. An error in the command line
-// is a usage error (exit status 2) that names the option.
+// A variable that is bound to an option must live until the command has run. An error in the
+// command line is a usage error (exit status 2) that names the option.
 #pragma once
 
 #include <concepts>
@@ -65,25 +65,30 @@ class Command {
 
   // `names` is "-d,--device", or a word in capitals: a positional operand.
   Option* add_option(const std::string& names, std::string& value, const std::string& description);
-  Option* add_option(const std::string& names, std::vector<std::string>& values, const std::string& description);
+  Option* add_option(const std::string& names, std::vector<std::string>& values,
+                     const std::string& description);
   Option* add_option(const std::string& names, uint32_t& value, const std::string& description);
   Option* add_option(const std::string& names, uint64_t& value, const std::string& description);
   Option* add_option(const std::string& names, double& value, const std::string& description);
-  Option* add_option(const std::string& names, std::optional<uint32_t>& value, const std::string& description);
-  Option* add_option(const std::string& names, std::optional<uint64_t>& value, const std::string& description);
+  Option* add_option(const std::string& names, std::optional<uint32_t>& value,
+                     const std::string& description);
+  Option* add_option(const std::string& names, std::optional<uint64_t>& value,
+                     const std::string& description);
   // Adds an option whose value `parse` accepts; its error is a usage error.
-  Option* add_option(const std::string& names, const std::function<Outcome<void>(const std::string&)>& parse,
+  Option* add_option(const std::string& names,
+                     const std::function<Outcome<void>(const std::string&)>& parse,
                      const std::string& description);
   Option* add_flag(const std::string& names, bool& value, const std::string& description);
   // "--report{1}": the value is "1" if none is given.
   Option* add_flag(const std::string& names, std::string& value, const std::string& description);
 
   // Adds a subcommand ("gen rmat"); `example` ends its help.
-  Command* add_command(const std::string& name, const std::string& description, const std::string& example);
+  Command* add_command(const std::string& name, const std::string& description,
+                       const std::string& example);
   // A subcommand must be named.
   void require_command();
-  // Options end at the first word that is not an option. That word and all that follow go into `words`, and
-  // so do the words after the first "--", whatever they look like.
+  // Options end at the first word that is not an option. That word and all that follow go into
+  // `words`, and so do the words after the first "--", whatever they look like.
   void take_rest(std::vector<std::string>* words);
   // Whether the rest begins, before any "--", with a word that looks like an option.
   bool had_unknown_option() const;
@@ -97,7 +102,7 @@ class Command {
   Option* keep(CLI::Option* option);
 
   CLI::App* const app_;
-  std::vector<std::string>* rest_ = nullptr;               // of take_rest()
+  std::vector<std::string>* rest_ = nullptr;              // of take_rest()
   std::optional<std::vector<std::string>> after_dashes_;  // of the line being parsed
   std::deque<Option> options_;
   std::deque<Command> commands_;
@@ -121,7 +126,8 @@ struct CommandWords {
 class CommandLine {
  public:
   // `about` begins the help, `more` ends it. --version prints `version`.
-  CommandLine(const std::string& name, const std::string& about, const std::string& more, const std::string& version);
+  CommandLine(const std::string& name, const std::string& about, const std::string& more,
+              const std::string& version);
   ~CommandLine();
 
   Command* root() { return &root_; }

@@ -8,8 +8,8 @@
 
 namespace graphlane::cli {
 
-// If the library was preloaded into this program, starts it again without, because commands must see
-// stubs as they are.
+// If the library was preloaded into this program, starts it again without, because commands must
+// see stubs as they are.
 void shed_preload(char** argv);
 
 // libgraphlane.so, as installed (BIN/../lib/graphlane) or built (BIN/../lib).

@@ -16,7 +16,8 @@
 namespace graphlane::cli {
 
 ReportWatch::ReportWatch(std::string target)
-    : target_(std::move(target)), socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    : target_(std::move(target)),
+      socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
   const std::string name = fmt::format("graphlane-{}", UuidText(Uuid::random()).view());
   sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
   std::memcpy(address.sun_path + 1, name.data(), name.size());
@@ -26,7 +27,8 @@ ReportWatch::ReportWatch(std::string target)
   }
 }
 
-void ReportWatch::tell_if_none_reported(const std::string& command, const std::string& blind) const {
+void ReportWatch::tell_if_none_reported(const std::string& command,
+                                        const std::string& blind) const {
   char byte;
   if (socket_ && ::recv(socket_.get(), &byte, 1, 0) == 1) return;
   const std::string why = blind.empty() ? "no preloaded program of it read a striped file" : blind;
@@ -34,7 +36,8 @@ void ReportWatch::tell_if_none_reported(const std::string& command, const std::s
     complain(fmt::format("report of {}: nothing went past the mount: {}", command, why));
     return;
   }
-  const Json line = {{"program", command}, {"devices", Json::array()}, {"files", Json::array()}, {"why", why}};
+  const Json line = {
+      {"program", command}, {"devices", Json::array()}, {"files", Json::array()}, {"why", why}};
   const Fd file(::open(target_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   const std::string text = line.dump(-1) + "\n";
   if (!file || !write_full(file.get(), text.data(), text.size())) {

@@ -1,7 +1,8 @@
-// ReportWatch: notices whether any program of a command has reported its reads (`run --report`); else says why none has.
+// ReportWatch: notices whether any program of a command has reported its reads (`run --report`);
+// else says why none has.
 //
-// The preload library sends a byte to an abstract socket for each report. The socket's name is in the environment.
-// A program that ends by _exit(2), or that does not have the library, sends none.
+// The preload library sends a byte to an abstract socket for each report. The socket's name is in
+// the environment. A program that ends by _exit(2), or that does not have the library, sends none.
 #pragma once
 
 #include <string>
@@ -12,7 +13,8 @@ namespace graphlane::cli {
 
 class ReportWatch {
  public:
-  // Call it before the command starts, because it changes the environment. `target`: "1" (stderr), or a file.
+  // Call it before the command starts, because it changes the environment. `target`: "1" (stderr),
+  // or a file.
   explicit ReportWatch(std::string target);
 
   // Call it after the command. `blind`: the reason why the library was not in it, or "".

@@ -15,7 +15,8 @@ void StripeOptions::add_to(Command* command) {
     return {};
   };
   command
-      ->add_option("--stripe-depth", parse, "bytes on one device before the next one's turn, a multiple of 4096")
+      ->add_option("--stripe-depth", parse,
+                   "bytes on one device before the next one's turn, a multiple of 4096")
       ->type_name("SIZE|auto");
   command->add_option("--stripe", globs, "stripe files of this name only (may be repeated)")
       ->type_name("GLOB")

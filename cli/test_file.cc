@@ -49,7 +49,8 @@ Outcome<void> write_all(const Fd& fd, const std::string& directory, uint64_t siz
     if (Result<void> written = pwrite_full(fd.get(), chunk.data(), chunk.size(), at); !written) {
       return os_error(written.error().code, directory, "cannot write a test file");
     }
-    const bool is_sync_due = (at + chunk.size()) % kSyncBytes == 0 || at + chunk.size() == size_bytes;
+    const bool is_sync_due =
+        (at + chunk.size()) % kSyncBytes == 0 || at + chunk.size() == size_bytes;
     if (is_sync_due && ::fdatasync(fd.get()) != 0) {
       return os_error(errno, directory, "cannot write a test file");
     }

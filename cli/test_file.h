@@ -1,5 +1,5 @@
-// TestFile: a file without a name on a device, full of random bytes, for measurements of reads. It vanishes with the
-// process, however that ends.
+// TestFile: a file without a name on a device, full of random bytes, for measurements of reads. It
+// vanishes with the process, however that ends.
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,9 @@ void for_each_file(const std::string& path, const Each& each) {
 Outcome<std::unique_ptr<Trial>> Trial::begin(const TrialOptions& options) {
   std::unique_ptr<Trial> trial(new Trial(options));
   struct stat info = {};
-  if (::stat(options.graph.c_str(), &info) != 0) return os_error(errno, options.graph, "cannot read");
+  if (::stat(options.graph.c_str(), &info) != 0) {
+    return os_error(errno, options.graph, "cannot read");
+  }
   for_each_file(options.graph, [&](const std::string& path) {
     std::error_code error;
     const uint64_t bytes = fs::file_size(path, error);
@@ -63,7 +65,9 @@ Outcome<std::unique_ptr<Trial>> Trial::begin(const TrialOptions& options) {
   }
   for (const std::string& device : options.devices) {
     std::string folder = device + "/graphlane-try-XXXXXX";
-    if (::mkdtemp(folder.data()) == nullptr) return os_error(errno, device, "cannot make a scratch folder");
+    if (::mkdtemp(folder.data()) == nullptr) {
+      return os_error(errno, device, "cannot make a scratch folder");
+    }
     trial->scratch_.push_back(fs::absolute(folder).string());
   }
   return trial;
@@ -94,7 +98,8 @@ Outcome<void> Trial::run_ourselves(std::vector<std::string> words, bool in_group
 }
 
 Outcome<void> Trial::make_copy() {
-  const Outcome<Finished> copied = run_child({"cp", "-rL", "--", options_.graph, scratch_.front() + "/copy"});
+  const Outcome<Finished> copied =
+      run_child({"cp", "-rL", "--", options_.graph, scratch_.front() + "/copy"});
   if (!copied) return copied.error();
   if (!copied->succeeded()) return make_error(EIO, "{}", copied->complaint());
   return {};
@@ -111,7 +116,8 @@ Outcome<void> Trial::make_volume() {
   return run_ourselves({"import", scratch_.front() + "/copy", scratch_.front() + "/volume/graph"});
 }
 
-// Drops the graph's pages from the page cache, and no others, because the machine may do other work.
+// Drops the graph's pages from the page cache, and no others, because the machine may do other
+// work.
 void Trial::drop_pages() const {
   const auto drop = [](const std::string& path) {
     const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -130,7 +136,8 @@ Outcome<double> Trial::time_once(const std::string& way, const std::string& grap
   if (group_) words = group_->enter(std::move(words));
   const auto begin = std::chrono::steady_clock::now();
   const Outcome<Finished> finished = run_child(std::move(words));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!finished) return finished.error();
   if (!finished->succeeded()) {
     return make_error(EIO, "{}: {}: {}", way, options_.command.front(), finished->complaint());
@@ -139,12 +146,14 @@ Outcome<double> Trial::time_once(const std::string& way, const std::string& grap
     output_ = finished->out;
     has_output_ = true;
   } else if (output_ != finished->out) {
-    return make_error(EIO, "{}: {}: it printed something else than the first time", way, options_.command.front());
+    return make_error(EIO, "{}: {}: it printed something else than the first time", way,
+                      options_.command.front());
   }
   return seconds;
 }
 
-Outcome<Timing> Trial::time_way(const std::string& way, const std::string& graph, std::vector<std::string> prefix) {
+Outcome<Timing> Trial::time_way(const std::string& way, const std::string& graph,
+                                std::vector<std::string> prefix) {
   drop_pages();
   const Outcome<double> cold = time_once(way, graph, prefix);
   if (!cold) return cold.error();
@@ -168,14 +177,21 @@ Outcome<std::vector<Timing>> Trial::measure(const std::function<void(const std::
   if (Outcome<void> done = add("where it is", graph, {}); !done) return done.error();
   tell("copying");
   if (Outcome<void> done = make_copy(); !done) return done.error();
-  if (Outcome<void> done = add("one disk", scratch_.front() + "/copy", {}); !done) return done.error();
+  if (Outcome<void> done = add("one disk", scratch_.front() + "/copy", {}); !done) {
+    return done.error();
+  }
   tell("importing");
   if (Outcome<void> done = make_volume(); !done) return done.error();
   const std::string volume = scratch_.front() + "/volume";
-  if (Outcome<void> done = add("preloaded", volume + "/graph", {program_path(), "run", "--"}); !done) return done.error();
+  if (Outcome<void> done = add("preloaded", volume + "/graph", {program_path(), "run", "--"});
+      !done) {
+    return done.error();
+  }
   const std::string at = scratch_.front() + "/mounted";
   fs::create_directory(at, error);
-  if (Outcome<void> done = run_ourselves({"mount", volume, at}, /*in_group=*/true); !done) return done.error();
+  if (Outcome<void> done = run_ourselves({"mount", volume, at}, /*in_group=*/true); !done) {
+    return done.error();
+  }
   mounted_ = at;
   if (Outcome<void> done = add("mounted", at + "/graph", {}); !done) return done.error();
   return timings;

@@ -22,10 +22,10 @@
 namespace graphlane::cli {
 
 struct TrialOptions {
-  std::string graph;                       // a file or a directory
-  std::vector<std::string> devices;        // at least two
-  std::vector<std::string> command;        // "{}" in a word stands for the graph's path
-  std::optional<uint64_t> memory_bytes;    // for the program, its daemon and the page cache
+  std::string graph;                     // a file or a directory
+  std::vector<std::string> devices;      // at least two
+  std::vector<std::string> command;      // "{}" in a word stands for the graph's path
+  std::optional<uint64_t> memory_bytes;  // for the program, its daemon and the page cache
 };
 
 struct Timing {
@@ -40,7 +40,8 @@ class Trial {
   static Outcome<std::unique_ptr<Trial>> begin(const TrialOptions& options);
   ~Trial();
 
-  // Runs the program in each way, after `tell` with the way's name. Its output must be the same in all ways.
+  // Runs the program in each way, after `tell` with the way's name. Its output must be the same in
+  // all ways.
   Outcome<std::vector<Timing>> measure(const std::function<void(const std::string&)>& tell);
   uint64_t graph_bytes() const { return graph_bytes_; }
 
@@ -49,8 +50,10 @@ class Trial {
 
   Outcome<void> make_copy();
   Outcome<void> make_volume();
-  Outcome<Timing> time_way(const std::string& way, const std::string& graph, std::vector<std::string> prefix);
-  Outcome<double> time_once(const std::string& way, const std::string& graph, const std::vector<std::string>& prefix);
+  Outcome<Timing> time_way(const std::string& way, const std::string& graph,
+                           std::vector<std::string> prefix);
+  Outcome<double> time_once(const std::string& way, const std::string& graph,
+                            const std::vector<std::string>& prefix);
   Outcome<void> run_ourselves(std::vector<std::string> words, bool in_group = false);
   void drop_pages() const;
 

@@ -24,7 +24,7 @@ namespace graphlane::cli {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uint32_t kScriptDepthMax = 4;      // a script that reads a script …
+constexpr uint32_t kScriptDepthMax = 4;          // a script that reads a script …
 constexpr uint64_t kScriptBytesMax = 256 << 10;  // of one
 constexpr size_t kWordsOfTextMax = 20'000;
 constexpr std::string_view kBlanksAndSigns = " \t\r\n;&|<>(){}[]`,!";
@@ -38,8 +38,8 @@ bool is_directory(const std::string& path) {
 
 // Words after which a directory becomes the one that relative paths start from.
 bool enters_directory(std::string_view word) {
-  for (const std::string_view name : {"cd", "pushd", "-C", "chdir", "os.chdir", "--chdir", "--directory",
-                                      "setwd", "process.chdir", "Dir.chdir", "-D"}) {
+  for (const std::string_view name : {"cd", "pushd", "-C", "chdir", "os.chdir", "--chdir",
+                                      "--directory", "setwd", "process.chdir", "Dir.chdir", "-D"}) {
     if (word == name) return true;
   }
   return false;
@@ -67,8 +67,11 @@ std::vector<std::string> words_of(std::string_view text) {
       if (text[++i] != '\n') word += text[i];
       begun = true;
     } else if (quote != 0) {
-      if (c == quote) quote = 0;
-      else word += c;
+      if (c == quote) {
+        quote = 0;
+      } else {
+        word += c;
+      }
       if (c == '\n') {  // an apostrophe in a comment
         quote = 0;
         end_word();
@@ -94,7 +97,8 @@ std::vector<std::string> words_of(std::string_view text) {
 
 std::set<std::string> without(const std::set<std::string>& all, const std::set<std::string>& some) {
   std::set<std::string> others;
-  std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::inserter(others, others.end()));
+  std::set_difference(all.begin(), all.end(), some.begin(), some.end(),
+                      std::inserter(others, others.end()));
   return others;
 }
 
@@ -122,13 +126,14 @@ VolumeFinder::VolumeFinder(std::string directory, const std::vector<std::string>
   directories_.push_back(std::move(directory));
 }
 
-std::set<std::string> VolumeFinder::guessed() const {
-  return without(found_, named_);
+std::set<std::string> VolumeFinder::guessed() const { return without(found_, named_); }
+
+std::set<std::string> VolumeFinder::listed() const {
+  return without(without(listed_, found_), named_);
 }
 
-std::set<std::string> VolumeFinder::listed() const { return without(without(listed_, found_), named_); }
-
-void VolumeFinder::look_at_command(const std::vector<std::string>& words, const std::string& program) {
+void VolumeFinder::look_at_command(const std::vector<std::string>& words,
+                                   const std::string& program) {
   if (words.empty()) return;
   is_word_ = true;
   const std::string own = directories_.front();  // `cd` adds to the list
@@ -148,7 +153,9 @@ void VolumeFinder::look_at_word(const std::string& word) {
   const std::string path = joined(directories_.front(), word);
   look_at_path(path);
   const size_t equals = word.find('=');
-  if (equals != std::string::npos) look_at_path(joined(directories_.front(), word.substr(equals + 1)));
+  if (equals != std::string::npos) {
+    look_at_path(joined(directories_.front(), word.substr(equals + 1)));
+  }
   is_word_ = false;
   if (is_directory(path)) look_below(path, 2);
   look_at_text(word);
@@ -159,7 +166,9 @@ void VolumeFinder::look_at_environment() {
   for (const auto& [name, value] : given) {
     // Skips variables that tell the shell's last directory or command: they say nothing about this
     // command.
-    if (name == "OLDPWD" || name == "_" || name == "PWD" || name.starts_with("GRAPHLANE_")) continue;
+    if (name == "OLDPWD" || name == "_" || name == "PWD" || name.starts_with("GRAPHLANE_")) {
+      continue;
+    }
     if (value.find('/') != std::string::npos) look_at_text(value);
   }
 }
@@ -169,16 +178,18 @@ void VolumeFinder::look_at_text(std::string_view text) {
   for (const std::string& word : words_of(text)) {
     const std::string expanded = expand(word);
     const size_t equals = expanded.find('=');
-    const bool assigns = equals != std::string::npos && equals > 0 &&
-                         std::all_of(expanded.begin(), expanded.begin() + static_cast<ptrdiff_t>(equals),
-                                     is_name_sign);
+    const bool assigns =
+        equals != std::string::npos && equals > 0 &&
+        std::all_of(expanded.begin(), expanded.begin() + static_cast<ptrdiff_t>(equals),
+                    is_name_sign);
     if (assigns) variables_[expanded.substr(0, equals)] = expanded.substr(equals + 1);
     look_at_token(expanded, enters);
     enters = enters_directory(word);
   }
 }
 
-// "FILE", and within it what follows "=", ":" or "@", and from the first slash on (-IDIR, file:///FILE).
+// "FILE", and within it what follows "=", ":" or "@", and from the first slash on (-IDIR,
+// file:///FILE).
 void VolumeFinder::look_at_token(const std::string& token, bool enters) {
   if (token.size() > 4096 || !seen_.insert(token + (enters ? "\n" : "")).second) return;
   std::vector<std::string> candidates = {token};
@@ -202,7 +213,9 @@ void VolumeFinder::look_at_token(const std::string& token, bool enters) {
       const std::string path = joined(directory, candidate);
       look_at_path(path);
       if (enters && is_directory(path)) {
-        if (std::find(before.begin(), before.end(), path) == before.end()) directories_.push_back(path);
+        if (std::find(before.begin(), before.end(), path) == before.end()) {
+          directories_.push_back(path);
+        }
         look_below(path, 1);
       }
       if (script_depth_ > 0 && has_slash) {
@@ -218,7 +231,9 @@ void VolumeFinder::look_at_token(const std::string& token, bool enters) {
 void VolumeFinder::look_at_script(const std::string& path) {
   if (script_depth_ == kScriptDepthMax || script_bytes_left_ == 0) return;
   struct stat st;
-  if (path.empty() || ::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) return;
+  if (path.empty() || ::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) {
+    return;
+  }
   std::error_code error;
   const std::string real = fs::canonical(path, error).string();
   if (error || !scripts_.insert(real).second) return;
@@ -248,8 +263,11 @@ void VolumeFinder::look_below(const std::string& directory, uint32_t depth) {
   if (list == nullptr) return;
   std::vector<std::string> below;
   while (const dirent* entry = ::readdir(list.get())) {
-    const bool may_be = entry->d_type == DT_DIR || entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN;
-    if (!may_be || std::strcmp(entry->d_name, ".") == 0 || std::strcmp(entry->d_name, "..") == 0) continue;
+    const bool may_be =
+        entry->d_type == DT_DIR || entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN;
+    if (!may_be || std::strcmp(entry->d_name, ".") == 0 || std::strcmp(entry->d_name, "..") == 0) {
+      continue;
+    }
     if (probes_left_ == 0) return;
     --probes_left_;
     const std::string path = joined(directory, entry->d_name);
@@ -295,7 +313,8 @@ void VolumeFinder::look_at_descriptors() {
     const bool may_be_stub = S_ISREG(st.st_mode) && st.st_size == static_cast<off_t>(kStubSize);
     if (!may_be_stub && !S_ISDIR(st.st_mode)) continue;
     std::error_code error;
-    const std::string path = fs::read_symlink(joined("/proc/self/fd", entry->d_name), error).string();
+    const std::string path =
+        fs::read_symlink(joined("/proc/self/fd", entry->d_name), error).string();
     if (!error && path.starts_with('/')) look_at_path(path);
   }
   is_word_ = false;
@@ -364,7 +383,10 @@ std::string VolumeFinder::expand(std::string_view text) const {
     if (!braces) continue;
     // ${NAME:-FILE}: what stands there may be it.
     const size_t end = std::min(text.find('}'), text.size());
-    if (known == variables_.end()) all += text.substr(std::min(text.find_first_not_of(":-="), end), end - std::min(text.find_first_not_of(":-="), end));
+    if (known == variables_.end()) {
+      all += text.substr(std::min(text.find_first_not_of(":-="), end),
+                         end - std::min(text.find_first_not_of(":-="), end));
+    }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return all;

@@ -32,9 +32,11 @@ class VolumeFinder {
   void look_at_descriptors();  // this process's own
   void look_at_lists();
 
-  // Roots that the command itself was given by its words or descriptors: to be opened, or nothing runs.
+  // Roots that the command itself was given by its words or descriptors: to be opened, or nothing
+  // runs.
   const std::set<std::string>& named() const { return named_; }
-  // Roots that stand in text, scripts, the environment or a list: one that cannot be opened does not stop the command.
+  // Roots that stand in text, scripts, the environment or a list: one that cannot be opened does
+  // not stop the command.
   std::set<std::string> guessed() const;
   // All others, which merely lie in a directory that the command may use.
   std::set<std::string> listed() const;
@@ -47,7 +49,9 @@ class VolumeFinder {
   void look_below(const std::string& directory, uint32_t depth);
   void look_at_list(const std::string& path, bool is_fstab);
   bool look_at_path(const std::string& path);
-  std::set<std::string>& place_of_found() { return is_word_ ? named_ : is_listing_ ? listed_ : found_; }
+  std::set<std::string>& place_of_found() {
+    return is_word_ ? named_ : is_listing_ ? listed_ : found_;
+  }
   std::string find_in_path(const std::string& name) const;
   std::string expand(std::string_view text) const;
 
@@ -56,8 +60,8 @@ class VolumeFinder {
   std::set<std::string, std::less<>> seen_;
   std::set<std::string, std::less<>> scripts_;
   std::set<std::string> named_, found_, listed_;
-  bool is_word_ = false;       // what is found now was named by the command
-  bool is_listing_ = false;    // what is found now lies in a directory
+  bool is_word_ = false;     // what is found now was named by the command
+  bool is_listing_ = false;  // what is found now lies in a directory
   uint32_t script_depth_ = 0;
   uint32_t probes_left_ = 512;  // of directories
   uint64_t script_bytes_left_ = 4 << 20;

@@ -1,6 +1,6 @@
-// cache_jobs GRID WAY JOBS CHUNK_BYTES: jobs on one grid, for counting misses of the last-level cache
-// (last_level_cache.py). One thread runs WCC, PageRank and BFS in turn, so that cachegrind, which
-// simulates one process and one cache, sees their effect on each other.
+// cache_jobs GRID WAY JOBS CHUNK_BYTES: jobs on one grid, for counting misses of the last-level
+// cache (last_level_cache.py). One thread runs WCC, PageRank and BFS in turn, so that cachegrind,
+// which simulates one process and one cache, sees their effect on each other.
 //
 //   in-turn   one after the other
 //   at-once   interleaved by a few edges, as on several cores; each job has its own copy of the
@@ -46,12 +46,12 @@ class Edges {
     struct stat status;
     if (file < 0 || ::fstat(file, &status) < 0) fail(path);
     const auto size_bytes = static_cast<size_t>(status.st_size);
-    void* memory = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) fail(path);
     for (size_t at = 0; at < size_bytes;) {
-      const ssize_t got = ::pread(file, static_cast<char*>(memory) + at, size_bytes - at,
-                                  static_cast<off_t>(at));
+      const ssize_t got =
+          ::pread(file, static_cast<char*>(memory) + at, size_bytes - at, static_cast<off_t>(at));
       if (got <= 0) fail(path);
       at += static_cast<size_t>(got);
     }
@@ -104,7 +104,9 @@ class PageRank : public Job {
     if (sweeps_ == 0) {
       for (const Edge* edge = begin; edge != end; ++edge) ++degree_[edge->source];
     } else {
-      for (const Edge* edge = begin; edge != end; ++edge) sum_[edge->target] += share_[edge->source];
+      for (const Edge* edge = begin; edge != end; ++edge) {
+        sum_[edge->target] += share_[edge->source];
+      }
     }
   }
   bool end_sweep() override {
@@ -146,7 +148,8 @@ class Levels : public Job {
 std::unique_ptr<Job> make_job(size_t number, uint32_t vertex_count) {
   if (number % 3 == 0) return std::make_unique<Components>(vertex_count);
   if (number % 3 == 1) return std::make_unique<PageRank>(vertex_count);
-  return std::make_unique<Levels>(vertex_count, static_cast<uint32_t>(number * 7919 % vertex_count));
+  return std::make_unique<Levels>(vertex_count,
+                                  static_cast<uint32_t>(number * 7919 % vertex_count));
 }
 
 // All sweeps of these jobs, `step` edges each by turns; the n-th from the n-th copy, if there

@@ -1,5 +1,5 @@
-// How many neighbours a second each codec decodes, on one core, from memory: all lists of a graph cut into P x P
-// blocks, by pieces of blocks; ends of lists and prefix sums included.
+// How many neighbours a second each codec decodes, on one core, from memory: all lists of a graph
+// cut into P x P blocks, by pieces of blocks; ends of lists and prefix sums included.
 //
 //   g++ -std=c++20 -O2 -I. experiments/decode_speed.cc graphfmt/codec*.cc -lfmt -o build/decode_speed
 //   build/decode_speed EDGES.u32 [P]     pairs of uint32, sorted by source and target
@@ -31,8 +31,8 @@ struct Block {
   size_t count = 0;
 };
 
-std::vector<Block> encode_blocks(const std::vector<uint32_t>& pairs, uint32_t vertex_count, uint32_t partitions,
-                                 const ListCodec& codec) {
+std::vector<Block> encode_blocks(const std::vector<uint32_t>& pairs, uint32_t vertex_count,
+                                 uint32_t partitions, const ListCodec& codec) {
   std::vector<Block> blocks;
   std::vector<Block> open(size_t{partitions} * partitions);
   const uint32_t width = (vertex_count + partitions - 1) / partitions;
@@ -69,15 +69,19 @@ double cpu_seconds() {
 }
 
 bool decode(const Block& block, const ListCodec& codec, std::vector<uint32_t>& out) {
-  return codec.decode_lists(block.bytes, block.lengths, block.degrees, {out.data(), block.count}, uint64_t{1} << 32)
+  return codec
+      .decode_lists(block.bytes, block.lengths, block.degrees, {out.data(), block.count},
+                    uint64_t{1} << 32)
       .has_value();
 }
 
 // As in `dual`: its index has lengths alone, and the lists tell how many numbers they have.
-bool count_and_decode(const Block& block, const ListCodec& codec, std::vector<uint32_t>& starts, std::vector<uint32_t>& out) {
+bool count_and_decode(const Block& block, const ListCodec& codec, std::vector<uint32_t>& starts,
+                      std::vector<uint32_t>& out) {
   starts.resize(block.lengths.size() + 1);
   out.resize(std::max(out.size(), block.bytes.size()));
-  const auto total = codec.decode_counted(block.bytes, block.lengths, starts, out, uint64_t{1} << 32);
+  const auto total =
+      codec.decode_counted(block.bytes, block.lengths, starts, out, uint64_t{1} << 32);
   return total && *total == block.count;
 }
 
@@ -103,7 +107,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::ifstream file(argv[1], std::ios::binary);
-  const std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string content((std::istreambuf_iterator<char>(file)),
+                            std::istreambuf_iterator<char>());
   std::vector<uint32_t> pairs(content.size() / 4);
   std::copy_n(content.data(), pairs.size() * 4, reinterpret_cast<char*>(pairs.data()));
   uint32_t vertex_count = 0;
@@ -120,14 +125,18 @@ int main(int argc, char** argv) {
     }
     std::vector<uint32_t> out(largest);
     std::vector<uint32_t> starts;
-    const double known = seconds_of(blocks, [&](const Block& block) { return decode(block, codec, out); });
-    const double counted = seconds_of(blocks, [&](const Block& block) { return count_and_decode(block, codec, starts, out); });
+    const double known =
+        seconds_of(blocks, [&](const Block& block) { return decode(block, codec, out); });
+    const double counted = seconds_of(
+        blocks, [&](const Block& block) { return count_and_decode(block, codec, starts, out); });
     if (known < 0 || counted < 0) {
       std::fprintf(stderr, "decode_speed: a block does not come back\n");
       return 1;
     }
-    std::printf("%-7s P %u  %9zu numbers  %5.2f bits  %6.3f G/s, counted %6.3f G/s\n", std::string(name_of(kind)).c_str(), partitions,
-                count, 8.0 * static_cast<double>(bytes) / static_cast<double>(count),
-                static_cast<double>(count) / known * 1e-9, static_cast<double>(count) / counted * 1e-9);
+    std::printf("%-7s P %u  %9zu numbers  %5.2f bits  %6.3f G/s, counted %6.3f G/s\n",
+                std::string(name_of(kind)).c_str(), partitions, count,
+                8.0 * static_cast<double>(bytes) / static_cast<double>(count),
+                static_cast<double>(count) / known * 1e-9,
+                static_cast<double>(count) / counted * 1e-9);
   }
 }

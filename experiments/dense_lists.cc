@@ -1,5 +1,5 @@
-// How many lists a second one thread gets, where every vertex asks for its own: from cached pages, from cached
-// pages without merging in the engine (a task for each list), and from memory.
+// How many lists a second one thread gets, where every vertex asks for its own: from cached pages,
+// from cached pages without merging in the engine (a task for each list), and from memory.
 //
 //   make dense_lists
 //   build/release/experiments/dense_lists GRAPH [ROUNDS [WAY]]     GRAPH is what `graphlane convert --to lists` made;
@@ -20,7 +20,9 @@ namespace {
 // Looks at each list once: its length, and its last neighbour.
 class Look {
  public:
-  Next begin_iteration(Engine<Look>& engine) { return engine.iteration() == 0 ? Next::kAll : Next::kStop; }
+  Next begin_iteration(Engine<Look>& engine) {
+    return engine.iteration() == 0 ? Next::kAll : Next::kStop;
+  }
   void run(Engine<Look>::Context& ctx, VertexId v) { ctx.request_vertex(v, v, EdgeSide::kOut); }
   void run_on_vertex(Engine<Look>::Context&, VertexId, const ListView& list) {
     ++lists;
@@ -50,7 +52,9 @@ bool sweep(Way& way, WorkerPool& pool) {
   Look look;
   Engine<Look> engine(*way.graph, pool, look);
   const double begin = cpu_seconds();
-  if (const Outcome<void> done = engine.run(); !done) return std::fprintf(stderr, "%s\n", done.error().text.c_str()), false;
+  if (const Outcome<void> done = engine.run(); !done) {
+    return std::fprintf(stderr, "%s\n", done.error().text.c_str()), false;
+  }
   way.seconds.push_back(cpu_seconds() - begin);
   way.lists = look.lists;
   way.sum = look.sum;
@@ -66,7 +70,8 @@ int compare(const std::string& path, int rounds, int only) {
   constexpr uint64_t kCache = uint64_t{2} << 30;  // only what is used of it takes memory
   Way all[] = {{"in memory", {.in_memory = true}},
                {"cached, merged in the engine", {.cache_bytes = kCache}},
-               {"cached, a task for each list", {.cache_bytes = kCache, .variant = {.merge = Merge::kPages}}}};
+               {"cached, a task for each list",
+                {.cache_bytes = kCache, .variant = {.merge = Merge::kPages}}}};
   std::span<Way> ways(all);
   if (only >= 0) ways = ways.subspan(static_cast<size_t>(only), 1);
   WorkerPool pool(1);
@@ -84,7 +89,8 @@ int compare(const std::string& path, int rounds, int only) {
   }
   for (const Way& way : ways) {
     if (way.sum != ways[0].sum) return std::fprintf(stderr, "%s: other lists\n", way.name), 1;
-    std::printf("%-30s %6.1f M lists/s   %6.2f of in memory\n", way.name, static_cast<double>(way.lists) / median(way.seconds) * 1e-6,
+    std::printf("%-30s %6.1f M lists/s   %6.2f of in memory\n", way.name,
+                static_cast<double>(way.lists) / median(way.seconds) * 1e-6,
                 median(ways[0].seconds) / median(way.seconds));
   }
   return 0;
@@ -95,5 +101,6 @@ int compare(const std::string& path, int rounds, int only) {
 
 int main(int argc, char** argv) {
   if (argc < 2) return std::fputs("usage: dense_lists GRAPH [ROUNDS [WAY]]\n", stderr), 2;
-  return graphlane::semiext::compare(argv[1], argc > 2 ? std::atoi(argv[2]) : 5, argc > 3 ? std::clamp(std::atoi(argv[3]), 0, 2) : -1);
+  return graphlane::semiext::compare(argv[1], argc > 2 ? std::atoi(argv[2]) : 5,
+                                     argc > 3 ? std::clamp(std::atoi(argv[3]), 0, 2) : -1);
 }

@@ -75,7 +75,7 @@ void wait_for_disk(Disk& disk, double arrival_seconds, off_t offset, size_t leng
 }
 
 struct stat attributes(const Disk& disk, fuse_ino_t inode) {
-  struct stat info {};
+  struct stat info{};
   info.st_ino = inode;
   info.st_nlink = 1;
   info.st_mode = inode == kDisk ? S_IFREG | 0600 : S_IFDIR | 0700;
@@ -200,9 +200,10 @@ int fail(const char* what, const std::string& path) {
 // Serves until the filesystem is unmounted.
 int serve(const Parameters& parameters, const std::string& store, const std::string& mountpoint) {
   const int fd = open(store.c_str(), O_RDWR | O_CLOEXEC);
-  struct stat info {};
+  struct stat info{};
   if (fd < 0 || fstat(fd, &info) != 0) return fail("open", store);
-  Disk disk{.model = DiskModel(parameters), .store = fd,
+  Disk disk{.model = DiskModel(parameters),
+            .store = fd,
             .size_bytes = static_cast<uint64_t>(info.st_size)};
   const std::string options = "fsname=" + store + ",subtype=disk_model";
   const char* words[] = {"disk_model", "-o", options.c_str()};
@@ -225,8 +226,8 @@ int serve(const Parameters& parameters, const std::string& store, const std::str
   return status == 0 ? 0 : 1;
 }
 
-// Prints the model's service of each I/O on stdin. An I/O without an arrival time comes when the one
-// before it has ended.
+// Prints the model's service of each I/O on stdin. An I/O without an arrival time comes when the
+// one before it has ended.
 int explain(const Parameters& parameters) {
   DiskModel model(parameters);
   double end_seconds = 0;

@@ -9,9 +9,9 @@
 // of time, so nothing is drawn by lot, and the wait for a sector of the same track is the time to
 // read up to it. Tracks are skewed: a sequential stream crosses them without waiting.
 //
-// An idle device saves nothing up: the next I/O takes as long as any. (blkio.throttle lets a device serve
-// at once what it may serve in the next tenth of a second. One thread that reads from many such devices
-// in turn would get the bandwidth of all.)
+// An idle device saves nothing up: the next I/O takes as long as any. (blkio.throttle lets a device
+// serve at once what it may serve in the next tenth of a second. One thread that reads from many
+// such devices in turn would get the bandwidth of all.)
 //
 // Time is the caller's: seconds since any fixed moment. One I/O at a time, in order of arrival.
 #pragma once
@@ -32,7 +32,8 @@ struct Parameters {
   double rpm = 10000;
   double stroke_bytes = 100e9;  // between the outermost and the innermost track
   double buffer_bytes = 16e6;   // how far an idle disk reads ahead
-  bool has_head = true;         // false: an SSD, for which the members from seek to here do not apply
+  // false: an SSD, for which the members from seek to here do not apply
+  bool has_head = true;
   double ios_per_second = std::numeric_limits<double>::infinity();
   double gap_seconds = 100e-6;  // an SSD's: an I/O that is late by less counts as queued
   double dilation = 1;          // all of it slower by this factor
@@ -78,8 +79,8 @@ class DiskModel {
     const double transfer =
         std::max(static_cast<double>(io.length_bytes) / bandwidth_, io_seconds_min_);
     const double offset = static_cast<double>(io.offset_bytes);
-    Service service{.seek_seconds = 0, .rotation_seconds = 0, .transfer_seconds = transfer,
-                    .end_seconds = 0};
+    Service service{
+        .seek_seconds = 0, .rotation_seconds = 0, .transfer_seconds = transfer, .end_seconds = 0};
     if (free_seconds_ < 0) free_seconds_ = io.arrival_seconds;  // the first I/O
     double start = 0;
     if (!has_head_) {

@@ -23,7 +23,9 @@ struct WeightedArc {
   uint64_t weight;  // its bits, of 4 or 8 bytes
 };
 
-constexpr uint64_t arc_key(uint32_t first, uint32_t second) { return uint64_t{first} << 32 | second; }
+constexpr uint64_t arc_key(uint32_t first, uint32_t second) {
+  return uint64_t{first} << 32 | second;
+}
 constexpr uint32_t first_of(uint64_t key) { return static_cast<uint32_t>(key >> 32); }
 constexpr uint32_t second_of(uint64_t key) { return static_cast<uint32_t>(key); }
 
@@ -43,7 +45,8 @@ void radix_pass(const A* from, size_t count, A* to, unsigned shift) {
 
 }  // namespace internal
 
-// Sorts `arcs`, by way of `scratch` of the same size. Returns where the sorted arcs are: `arcs` or `scratch`.
+// Sorts `arcs`, by way of `scratch` of the same size. Returns where the sorted arcs are: `arcs` or
+// `scratch`.
 template <class A>
 A* sort_arcs(A* arcs, A* scratch, size_t count) {
   uint64_t varying = 0;

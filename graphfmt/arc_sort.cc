@@ -20,7 +20,8 @@ constexpr uint64_t kRangeArcsMax = uint64_t{16} << 20;
 // that is filling holds its edges.
 uint64_t sorting_bytes(const ArcSortOptions& options, unsigned threads, size_t run_edges) {
   const size_t arc_bytes = options.is_weighted ? sizeof(WeightedArc) : sizeof(Arc);
-  const uint64_t edges_bytes = run_edges * edge_size_bytes(options.is_weighted, options.weight_type);
+  const uint64_t edges_bytes =
+      run_edges * edge_size_bytes(options.is_weighted, options.weight_type);
   return edges_bytes + threads * (edges_bytes + 3 * run_edges * arc_bytes);
 }
 
@@ -45,19 +46,20 @@ Outcome<std::unique_ptr<ArcSorter>> ArcSorter::create(const ArcSortOptions& opti
   unsigned threads = usable_threads(options.threads);
   while (threads > 1 && sorting_bytes(options, threads, kSortRunEdgesMin) > half) --threads;
   if (const uint64_t least = sorting_bytes(options, 1, kSortRunEdgesMin); least > half) {
-    return make_error(EINVAL, "a memory budget of {}: too small, sorting needs {}M", format_size(budget),
-                      (least * 8 / 3 >> 20) + 1);
+    return make_error(EINVAL, "a memory budget of {}: too small, sorting needs {}M",
+                      format_size(budget), (least * 8 / 3 >> 20) + 1);
   }
   size_t run_edges = options.run_edges;
   if (run_edges == 0) {
     const uint64_t an_edge = sorting_bytes(options, threads, 1);
     run_edges = std::clamp<size_t>(half / an_edge, kSortRunEdgesMin, kSortRunEdgesMax);
   }
-  return std::unique_ptr<ArcSorter>(new ArcSorter(options, threads, reader_bytes, run_edges, budget / 2));
+  return std::unique_ptr<ArcSorter>(
+      new ArcSorter(options, threads, reader_bytes, run_edges, budget / 2));
 }
 
-ArcSorter::ArcSorter(const ArcSortOptions& options, unsigned threads, uint64_t reader_bytes, size_t run_edges,
-                     uint64_t store_bytes)
+ArcSorter::ArcSorter(const ArcSortOptions& options, unsigned threads, uint64_t reader_bytes,
+                     size_t run_edges, uint64_t store_bytes)
     : options_(options),
       threads_(threads),
       reader_bytes_(reader_bytes),
@@ -129,7 +131,8 @@ Outcome<void> ArcSorter::sort_full(const FullRun& full) {
 }
 
 template <class A, class E>
-Outcome<void> ArcSorter::keep_sorted(const FullRun& full, ArcOrder order, Buffer& arcs, Buffer& scratch) {
+Outcome<void> ArcSorter::keep_sorted(const FullRun& full, ArcOrder order, Buffer& arcs,
+                                     Buffer& scratch) {
   const E* const edges = full.edges.as<E>();
   A* const to = arcs.as<A>();
   size_t count = 0;
@@ -152,7 +155,9 @@ Outcome<void> ArcSorter::keep_sorted(const FullRun& full, ArcOrder order, Buffer
   }
   const A* const sorted = sort_arcs(to, scratch.as<A>(), count);
   RunBuffers encoded;
-  if (auto grown = encoded.edges.reserve(arc_run_bytes_max(count, weight_bytes_)); !grown) return grown;
+  if (auto grown = encoded.edges.reserve(arc_run_bytes_max(count, weight_bytes_)); !grown) {
+    return grown;
+  }
   ArcRunTable table;
   size_t length;
   if constexpr (std::is_same_v<A, Arc>) {
@@ -168,8 +173,8 @@ Outcome<void> ArcSorter::keep_sorted(const FullRun& full, ArcOrder order, Buffer
   return store_.put(index, length, encoded);
 }
 
-std::pair<ArcSorter::BlockPlace, ArcSorter::BlockPlace> ArcSorter::blocks_of(const ArcRunTable& table,
-                                                                             const Range& range) {
+std::pair<ArcSorter::BlockPlace, ArcSorter::BlockPlace> ArcSorter::blocks_of(
+    const ArcRunTable& table, const Range& range) {
   const auto begins_at = [&](uint64_t vertex) {
     return std::partition_point(table.begin(), table.end() - 1, [&](const ArcBlock& block) {
       return first_of(block.first_key) < vertex;
@@ -216,10 +221,12 @@ Outcome<void> ArcSorter::merge(ArcOrder order, ListSink& sink) {
   return or_no_memory([&]() -> Outcome<void> {
     const size_t order_index = store_index(0, order);
     const uint64_t used = store_.memory_used_bytes();
-    const uint64_t free_bytes = options_.memory_budget_bytes - std::min(used, options_.memory_budget_bytes / 2);
+    const uint64_t free_bytes =
+        options_.memory_budget_bytes - std::min(used, options_.memory_budget_bytes / 2);
     const uint64_t arcs_max = free_bytes / threads_ / merging_bytes_an_arc(options_.is_weighted);
     const uint64_t large = store_.spilled_bytes() > 0 ? kRangeArcsMax : 4 * kRangeArcsMin;
-    const std::vector<Range> ranges = divide(order_index, std::clamp(arcs_max / 2, uint64_t{1}, large));
+    const std::vector<Range> ranges =
+        divide(order_index, std::clamp(arcs_max / 2, uint64_t{1}, large));
     uint64_t total = 0;
     for (size_t index = order_index; index < tables_.size(); index += orders_) {
       for (const ArcBlock& block : tables_[index]) total += block.arc_count;
@@ -233,7 +240,8 @@ Outcome<void> ArcSorter::merge(ArcOrder order, ListSink& sink) {
     };
     line.work = [&](MergeItem& item) -> Outcome<void> {
       const Range& range = ranges[item.index];
-      auto done = options_.is_weighted ? gather<WeightedArc>(range, order, item) : gather<Arc>(range, order, item);
+      auto done = options_.is_weighted ? gather<WeightedArc>(range, order, item)
+                                       : gather<Arc>(range, order, item);
       return done ? sink.prepare(item.batch) : done;
     };
     line.unload = [&](MergeItem& item) {
@@ -249,8 +257,10 @@ template <class A>
 Outcome<void> ArcSorter::gather(const Range& range, ArcOrder order, MergeItem& item) const {
   const uint64_t needed = range.arc_count_max * merging_bytes_an_arc(options_.is_weighted);
   if (needed > options_.memory_budget_bytes / 2 && range.arc_count_max > kRangeArcsMin) {
-    return make_error(ENOMEM, "vertex {}, or one behind it, has too many neighbours for a memory budget of {}: give {}",
-                      range.first, format_size(options_.memory_budget_bytes), format_size(2 * needed));
+    return make_error(
+        ENOMEM,
+        "vertex {}, or one behind it, has too many neighbours for a memory budget of {}: give {}",
+        range.first, format_size(options_.memory_budget_bytes), format_size(2 * needed));
   }
   for (Buffer* buffer : {&item.arcs, &item.scratch}) {
     if (auto grown = buffer->reserve(range.arc_count_max * sizeof(A)); !grown) return grown;
@@ -267,7 +277,8 @@ Outcome<void> ArcSorter::gather(const Range& range, ArcOrder order, MergeItem& i
     if (!piece) return piece.error();
     for (auto block = first_block; block != end; ++block) {
       A* const decoded = arcs + count;
-      const uint8_t* const from = reinterpret_cast<const uint8_t*>(*piece) + (block->offset - first_block->offset);
+      const uint8_t* const from =
+          reinterpret_cast<const uint8_t*>(*piece) + (block->offset - first_block->offset);
       const uint8_t* const to = from + ((block + 1)->offset - block->offset);
       bool sound;
       if constexpr (std::is_same_v<A, Arc>) {
@@ -276,7 +287,8 @@ Outcome<void> ArcSorter::gather(const Range& range, ArcOrder order, MergeItem& i
         sound = decode_block(*block, weight_bytes_, from, to, decoded);
       }
       if (!sound) {
-        return make_error(EIO, "{}: run {}: byte {}: not what was written", options_.spill_path, index, block->offset);
+        return make_error(EIO, "{}: run {}: byte {}: not what was written", options_.spill_path,
+                          index, block->offset);
       }
       // Only the first and the last block have arcs of other ranges.
       A* kept = decoded;
@@ -294,7 +306,9 @@ Outcome<void> ArcSorter::gather(const Range& range, ArcOrder order, MergeItem& i
 template <class A>
 void ArcSorter::split(MergeItem& item, A* arcs, size_t count) const {
   if (options_.is_simple) {
-    count = static_cast<size_t>(std::unique(arcs, arcs + count, [](const A& a, const A& b) { return a.key == b.key; }) - arcs);
+    count = static_cast<size_t>(
+        std::unique(arcs, arcs + count, [](const A& a, const A& b) { return a.key == b.key; }) -
+        arcs);
   }
   ListBatch& batch = item.batch;
   batch.vertices.clear();

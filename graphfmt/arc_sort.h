@@ -1,14 +1,15 @@
-// ArcSorter: sorts a stream of edges into adjacency lists, within a memory budget. It is the external
-// sort behind every builder of lists.
+// ArcSorter: sorts a stream of edges into adjacency lists, within a memory budget. It is the
+// external sort behind every builder of lists.
 //
 //   read_edges ─▶ take: fills runs ─▶ settle: sorts a full run by source and by target, encodes it
 //                                     (arc_run.h), keeps it in a RunStore: memory, then the spill file
 //   merge      ─▶ ranges of vertices, about equal in arcs: decodes their pieces of all runs, sorts ─▶ ListSink
 //
-// The result does not depend on the number of threads, nor on the budget. Equal arcs stay in input order.
+// The result does not depend on the number of threads, nor on the budget. Equal arcs stay in input
+// order.
 //
-// While it is sorted, a vertex's list must fit into half of the budget, at about 30 bytes a neighbour (62
-// with weights). Otherwise the result is ENOMEM, which names the vertex.
+// While it is sorted, a vertex's list must fit into half of the budget, at about 30 bytes a
+// neighbour (62 with weights). Otherwise the result is ENOMEM, which names the vertex.
 #pragma once
 
 #include <memory>
@@ -16,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "graphfmt/sort/arc_run.h"
 #include "graphfmt/edge.h"
 #include "graphfmt/list_sink.h"
+#include "graphfmt/sort/arc_run.h"
 #include "graphfmt/sort/run_store.h"
 #include "iomgr/base/mutex.h"
 
@@ -27,16 +28,16 @@ namespace graphlane {
 enum class ArcOrder { kBySource, kByTarget };
 
 struct ArcSortOptions {
-  std::string spill_path;          // must not exist
-  std::string label;               // for Progress
+  std::string spill_path;  // must not exist
+  std::string label;       // for Progress
   bool is_weighted = false;
   WeightType weight_type = WeightType::kFloat32;
   bool by_source = true;
   bool by_target = true;
-  bool is_simple = false;          // neither self-loops nor equal arcs: of those the first stays
+  bool is_simple = false;  // neither self-loops nor equal arcs: of those the first stays
   uint64_t memory_budget_bytes = uint64_t{1} << 30;
-  unsigned threads = 0;            // 0: one for each core we may use, as memory allows
-  size_t run_edges = 0;            // for tests; 0: as memory allows
+  unsigned threads = 0;  // 0: one for each core we may use, as memory allows
+  size_t run_edges = 0;  // for tests; 0: as memory allows
 };
 
 class ArcSorter : public EdgeSink {
@@ -72,8 +73,8 @@ class ArcSorter : public EdgeSink {
   struct MergeItem;
   using BlockPlace = ArcRunTable::const_iterator;
 
-  ArcSorter(const ArcSortOptions& options, unsigned threads, uint64_t reader_bytes, size_t run_edges,
-            uint64_t store_bytes);
+  ArcSorter(const ArcSortOptions& options, unsigned threads, uint64_t reader_bytes,
+            size_t run_edges, uint64_t store_bytes);
   size_t store_index(size_t run, ArcOrder order) const {
     return run * orders_ + (order == ArcOrder::kByTarget && options_.by_source ? 1 : 0);
   }
@@ -106,7 +107,8 @@ class ArcSorter : public EdgeSink {
   size_t run_count_ = 0;
   mutable Mutex mu_;
   std::vector<FullRun> full_ GUARDED_BY(mu_);
-  std::vector<ArcRunTable> tables_;  // by store_index(); grows under mu_, read once no run comes any more
+  // by store_index(); grows under mu_, read once no run comes any more
+  std::vector<ArcRunTable> tables_;
 };
 
 }  // namespace graphlane

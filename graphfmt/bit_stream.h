@@ -1,4 +1,5 @@
-// BitReader and BitWriter: bits, the highest of a byte first, and the instantaneous codes of numbers from 0 on.
+// BitReader and BitWriter: bits, the highest of a byte first, and the instantaneous codes of
+// numbers from 0 on.
 //
 //   unary(x)      x zeros, then a one
 //   gamma(x)      z zeros, then the z + 1 bits of x + 1
@@ -6,7 +7,8 @@
 //   zeta(x, k)    y = x + 1 is in [2^hk, 2^(h+1)k): h zeros, a one, then u = y - 2^hk: below 2^hk in s - 1 bits,
 //                 else u + 2^hk in s bits; s = (h + 1) k. zeta(x, 1) is gamma(x). (Boldi and Vigna, DCC 2004)
 //
-// A number has at most 34 bits, but unary ones are of any length. What a reader finds behind its end are zeros; is_bad() tells after any number of reads.
+// A number has at most 34 bits, but unary ones are of any length. What a reader finds behind its
+// end are zeros; is_bad() tells after any number of reads.
 #pragma once
 
 #include <bit>
@@ -91,7 +93,9 @@ class BitReader {
       std::memcpy(&word, bytes_.data() + byte, 8);
       if constexpr (std::endian::native == std::endian::little) word = __builtin_bswap64(word);
     } else {
-      for (uint64_t i = 0; i < 8 && byte + i < bytes_.size(); ++i) word |= uint64_t{bytes_[byte + i]} << (56 - 8 * i);
+      for (uint64_t i = 0; i < 8 && byte + i < bytes_.size(); ++i) {
+        word |= uint64_t{bytes_[byte + i]} << (56 - 8 * i);
+      }
     }
     return word << at_ % 8;
   }

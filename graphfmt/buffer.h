@@ -1,6 +1,6 @@
-// Buffer: a large piece of memory of its own, page-aligned and zero until written. It costs memory only
-// where it was touched, and returns all of it at once, which malloc() does not promise. So a budget in
-// bytes can be kept.
+// Buffer: a large piece of memory of its own, page-aligned and zero until written. It costs memory
+// only where it was touched, and returns all of it at once, which malloc() does not promise. So a
+// budget in bytes can be kept.
 #pragma once
 
 #include <sys/mman.h>
@@ -30,7 +30,9 @@ class Buffer {
 
   static Outcome<Buffer> allocate(size_t size_bytes) { return allocate(size_bytes, MAP_PRIVATE); }
   // Processes that are forked later share it.
-  static Outcome<Buffer> allocate_shared(size_t size_bytes) { return allocate(size_bytes, MAP_SHARED); }
+  static Outcome<Buffer> allocate_shared(size_t size_bytes) {
+    return allocate(size_bytes, MAP_SHARED);
+  }
   // At least `size_bytes`; the contents are lost when it has to grow.
   Outcome<void> reserve(size_t size_bytes) {
     if (size_bytes <= size_) return {};
@@ -47,15 +49,20 @@ class Buffer {
   explicit operator bool() const { return data_ != nullptr; }
 
   template <class T>
-  T* as() { return reinterpret_cast<T*>(data_); }
+  T* as() {
+    return reinterpret_cast<T*>(data_);
+  }
   template <class T>
-  const T* as() const { return reinterpret_cast<const T*>(data_); }
+  const T* as() const {
+    return reinterpret_cast<const T*>(data_);
+  }
 
  private:
   static Outcome<Buffer> allocate(size_t size_bytes, int sharing) {
     Buffer buffer;
     if (size_bytes == 0) return buffer;
-    void* data = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
+    void* data =
+        ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) return make_error(ENOMEM, "no memory for {} bytes", size_bytes);
     buffer.data_ = static_cast<char*>(data);
     buffer.size_ = size_bytes;

@@ -21,8 +21,9 @@ const uint8_t* take_front(std::span<const uint8_t>& bytes, uint64_t length) {
 
 }  // namespace
 
-Outcome<ByteColumn> ByteColumn::parse(std::span<const uint8_t>& bytes, uint64_t count, ColumnStarts starts_kind,
-                                      const std::string& what, uint64_t base) {
+Outcome<ByteColumn> ByteColumn::parse(std::span<const uint8_t>& bytes, uint64_t count,
+                                      ColumnStarts starts_kind, const std::string& what,
+                                      uint64_t base) {
   const size_t given = bytes.size();
   ByteColumn column;
   column.count_ = count;
@@ -32,16 +33,18 @@ Outcome<ByteColumn> ByteColumn::parse(std::span<const uint8_t>& bytes, uint64_t 
   const uint8_t* const starts = take_front(bytes, start_count * sizeof(uint64_t));
   const uint8_t* const table = take_front(bytes, sizeof(uint64_t));
   const auto cut_short = [&] {
-    return make_error(EIO, "{}: byte {}: ends here, in a table of {} lists", what, base + given, count);
+    return make_error(EIO, "{}: byte {}: ends here, in a table of {} lists", what, base + given,
+                      count);
   };
   if (column.values_ == nullptr || starts == nullptr || table == nullptr) return cut_short();
   column.starts_ = has_starts ? reinterpret_cast<const uint64_t*>(starts) : nullptr;
   column.table_count_ = *reinterpret_cast<const uint64_t*>(table);
   if (column.table_count_ > count) {
-    return make_error(EIO, "{}: byte {}: a table of {} long lists of {}", what, base + given - bytes.size() - 8,
-                      column.table_count_, count);
+    return make_error(EIO, "{}: byte {}: a table of {} long lists of {}", what,
+                      base + given - bytes.size() - 8, column.table_count_, count);
   }
-  const uint8_t* const items = take_front(bytes, round_up(column.table_count_ * sizeof(uint32_t), 8));
+  const uint8_t* const items =
+      take_front(bytes, round_up(column.table_count_ * sizeof(uint32_t), 8));
   const uint8_t* const values = take_front(bytes, column.table_count_ * sizeof(uint64_t));
   if (items == nullptr || values == nullptr) return cut_short();
   column.table_items_ = reinterpret_cast<const uint32_t*>(items);
@@ -72,9 +75,13 @@ Outcome<void> ByteColumn::check(const std::string& what, uint64_t base, ColumnSt
     for (uint64_t i = first; i < end; ++i) {
       sum += values_[i];
       if (values_[i] != kInTable) continue;
-      if (t == table_count_ || table_items_[t] != i) return bad(values_ + i, "is not in the table of long lists");
+      if (t == table_count_ || table_items_[t] != i) {
+        return bad(values_ + i, "is not in the table of long lists");
+      }
       const uint64_t value = table_values_[t];
-      if (value < kInTable || value > uint64_t{1} << 48) return bad(table_values_ + t, "not the length of a long list");
+      if (value < kInTable || value > uint64_t{1} << 48) {
+        return bad(table_values_ + t, "not the length of a long list");
+      }
       sum += value - kInTable;
       ++t;
     }

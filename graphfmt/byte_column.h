@@ -1,13 +1,13 @@
-// ByteColumn: one number for each of many items, most of them below 255, in a byte each; and where wanted
-// the sum of all before an item.
+// ByteColumn: one number for each of many items, most of them below 255, in a byte each; and where
+// wanted the sum of all before an item.
 //
 //   value     b b b 255 b b …      a byte each; 255: the number is in the table
 //   starts    S0        S1   …     the sum before every 32nd item, and of all
 //   table     (item, number) of each that is 255 or more, ascending
 //
-// In bytes, little endian: values, padded to a multiple of 32; then starts, uint64 each, if they are stored.
-// The table follows: its count, uint64; its items, uint32 each, padded to a multiple of 8; its numbers,
-// uint64 each.
+// In bytes, little endian: values, padded to a multiple of 32; then starts, uint64 each, if they
+// are stored. The table follows: its count, uint64; its items, uint32 each, padded to a multiple of
+// 8; its numbers, uint64 each.
 //
 // Threads: does not change once it is parsed.
 #pragma once
@@ -36,10 +36,11 @@ class ByteColumn {
 
   ByteColumn() = default;
 
-  // Takes the column of `count` items from the front of `bytes`, which starts at a multiple of 8 and outlives the
-  // column. Checks that the parts agree. Errors call it `what`, at byte `base` + place of a file.
-  static Outcome<ByteColumn> parse(std::span<const uint8_t>& bytes, uint64_t count, ColumnStarts starts,
-                                   const std::string& what, uint64_t base);
+  // Takes the column of `count` items from the front of `bytes`, which starts at a multiple of 8
+  // and outlives the column. Checks that the parts agree. Errors call it `what`, at byte `base` +
+  // place of a file.
+  static Outcome<ByteColumn> parse(std::span<const uint8_t>& bytes, uint64_t count,
+                                   ColumnStarts starts, const std::string& what, uint64_t base);
 
   uint64_t count() const { return count_; }
   uint64_t operator[](uint64_t item) const {
@@ -131,7 +132,9 @@ inline uint64_t ByteColumn::sum(uint64_t first, uint64_t end) const {
       255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
       255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
   if (first == end) return 0;
-  const auto load = [](const uint8_t* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); };
+  const auto load = [](const uint8_t* at) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  };
   const uint8_t* const mask = kMask + kGroup - (end - first);
   const __m128i low = _mm_and_si128(load(values_ + first), load(mask));
   const __m128i high = _mm_and_si128(load(values_ + first + 16), load(mask + 16));

@@ -40,7 +40,8 @@ class RawCodec final : public ListCodec {
 }  // namespace
 
 Outcome<CodecKind> parse_codec(std::string_view name) {
-  for (const CodecKind kind : {CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd, CodecKind::kReference}) {
+  for (const CodecKind kind :
+       {CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd, CodecKind::kReference}) {
     if (name == name_of(kind)) return kind;
   }
   return make_error(EINVAL, "'{}': not a codec (choose raw, varint, simd or reference)", name);
@@ -58,25 +59,32 @@ std::string_view name_of(CodecKind kind) {
 
 Outcome<void> check_codec_of_lists(CodecKind kind, std::string_view format) {
   if (ListCodec::of(kind).group_vertices() == 1) return {};
-  return make_error(EINVAL, "{} has no groups of lists, which the codec {} needs (choose raw, varint or simd, or the format dual)",
+  return make_error(EINVAL,
+                    "{} has no groups of lists, which the codec {} needs (choose raw, varint or "
+                    "simd, or the format dual)",
                     format, name_of(kind));
 }
 
 size_t ListCodec::encode_group(std::span<const VertexList>, uint8_t*) const { return 0; }
 
-Result<void> ListCodec::decode_group(std::span<const uint8_t>, std::span<const uint32_t>, uint64_t, uint64_t,
-                                     std::vector<uint32_t>&, std::vector<uint32_t>&) const {
+Result<void> ListCodec::decode_group(std::span<const uint8_t>, std::span<const uint32_t>, uint64_t,
+                                     uint64_t, std::vector<uint32_t>&,
+                                     std::vector<uint32_t>&) const {
   return Errno{EIO};
 }
 
-Result<void> ListCodec::decode_lists(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
-                                     std::span<const uint32_t> degrees, std::span<uint32_t> neighbours,
-                                     uint64_t limit) const {
+Result<void> ListCodec::decode_lists(std::span<const uint8_t> bytes,
+                                     std::span<const uint32_t> lengths,
+                                     std::span<const uint32_t> degrees,
+                                     std::span<uint32_t> neighbours, uint64_t limit) const {
   if (lengths.size() != degrees.size()) return Errno{EIO};
   for (size_t i = 0; i < lengths.size(); ++i) {
     if (lengths[i] > bytes.size() || degrees[i] > neighbours.size()) return Errno{EIO};
     const size_t behind = bytes.size() - lengths[i];
-    if (auto done = decode(bytes.first(lengths[i]), neighbours.first(degrees[i]), limit, behind); !done) return done;
+    if (auto done = decode(bytes.first(lengths[i]), neighbours.first(degrees[i]), limit, behind);
+        !done) {
+      return done;
+    }
     bytes = bytes.subspan(lengths[i]);
     neighbours = neighbours.subspan(degrees[i]);
   }
@@ -84,7 +92,8 @@ Result<void> ListCodec::decode_lists(std::span<const uint8_t> bytes, std::span<c
   return {};
 }
 
-Result<size_t> ListCodec::decode_counted(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
+Result<size_t> ListCodec::decode_counted(std::span<const uint8_t> bytes,
+                                         std::span<const uint32_t> lengths,
                                          std::span<uint32_t> starts, std::span<uint32_t> neighbours,
                                          uint64_t limit) const {
   size_t total = 0;
@@ -94,7 +103,9 @@ Result<size_t> ListCodec::decode_counted(std::span<const uint8_t> bytes, std::sp
     const Result<size_t> found = count(list);
     if (!found || *found > neighbours.size() - total) return Errno{EIO};
     bytes = bytes.subspan(lengths[i]);
-    if (auto done = decode(list, neighbours.subspan(total, *found), limit, bytes.size()); !done) return done.error();
+    if (auto done = decode(list, neighbours.subspan(total, *found), limit, bytes.size()); !done) {
+      return done.error();
+    }
     starts[i] = static_cast<uint32_t>(total);
     total += *found;
   }

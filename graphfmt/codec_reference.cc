@@ -15,18 +15,22 @@ constexpr uint64_t kIntervalLengthMin = 4;
 
 // The first byte of a group.
 struct GroupHead {
-  bool base_is_list_before = false;  // first numbers count from the first number of the list before, else from the vertex
-  bool repeats = false;              // a list has equal neighbours: gaps count from 0, and there are no intervals
+  // first numbers count from the first number of the list before, else from the vertex
+  bool base_is_list_before = false;
+  // a list has equal neighbours: gaps count from 0, and there are no intervals
+  bool repeats = false;
   unsigned k_first = 4;
   unsigned k_gap = 3;
 };
 
 // A number that counts from another, below or above it.
 constexpr uint64_t fold_sign(int64_t difference) {
-  return difference < 0 ? static_cast<uint64_t>(-2 * difference - 1) : static_cast<uint64_t>(2 * difference);
+  return difference < 0 ? static_cast<uint64_t>(-2 * difference - 1)
+                        : static_cast<uint64_t>(2 * difference);
 }
 constexpr int64_t unfold_sign(uint64_t number) {
-  return (number & 1) != 0 ? -static_cast<int64_t>(number / 2) - 1 : static_cast<int64_t>(number / 2);
+  return (number & 1) != 0 ? -static_cast<int64_t>(number / 2) - 1
+                           : static_cast<int64_t>(number / 2);
 }
 
 struct Interval {
@@ -36,9 +40,10 @@ struct Interval {
 
 // A list as it is written.
 struct ListForm {
-  size_t reference = 0;        // to so many lists before; 0: none
-  std::vector<uint32_t> runs;  // of the list that is referred to: copied, skipped, copied …; the last one is not there
-  bool has_rest = false;       // neighbours that are not copied
+  size_t reference = 0;  // to so many lists before; 0: none
+  // of the list that is referred to: copied, skipped, copied …; the last one is not there
+  std::vector<uint32_t> runs;
+  bool has_rest = false;  // neighbours that are not copied
   std::vector<Interval> intervals;
   std::vector<uint32_t> residuals;
   uint64_t bits = 0;
@@ -49,11 +54,14 @@ struct WidthCounts {
   std::array<uint64_t, kStreamNumberBitsMax + 1> first_from[2] = {};  // by base_is_list_before
   std::array<uint64_t, kStreamNumberBitsMax + 1> gaps = {};
 
-  static std::pair<uint64_t, unsigned> cheapest(const std::array<uint64_t, kStreamNumberBitsMax + 1>& counts) {
+  static std::pair<uint64_t, unsigned> cheapest(
+      const std::array<uint64_t, kStreamNumberBitsMax + 1>& counts) {
     std::pair<uint64_t, unsigned> best{~uint64_t{0}, 1};
     for (unsigned k = 1; k <= kZetaMax; ++k) {
       uint64_t bits = 0;
-      for (unsigned width = 1; width < counts.size(); ++width) bits += counts[width] * zeta_bits(width, k);
+      for (unsigned width = 1; width < counts.size(); ++width) {
+        bits += counts[width] * zeta_bits(width, k);
+      }
       best = std::min(best, {bits, k});
     }
     return best;
@@ -105,7 +113,9 @@ class GroupEncoder {
     form.bits = i == 0 ? 0 : gamma_bits(reference);
     std::span<const uint32_t> rest = lists_[i].list;
     if (reference > 0) {
-      if (!copy_from(lists_[i - reference].list, rest) || (form.bits += runs_bits()) >= bits_max) return false;
+      if (!copy_from(lists_[i - reference].list, rest) || (form.bits += runs_bits()) >= bits_max) {
+        return false;
+      }
       rest = rest_;
     }
     form.intervals.clear();
@@ -136,7 +146,9 @@ class GroupEncoder {
   }
   uint64_t runs_bits() const {
     uint64_t bits = gamma_bits(form_.runs.size());
-    for (size_t r = 0; r < form_.runs.size(); ++r) bits += gamma_bits(form_.runs[r] - (r > 0 ? 1 : 0));
+    for (size_t r = 0; r < form_.runs.size(); ++r) {
+      bits += gamma_bits(form_.runs[r] - (r > 0 ? 1 : 0));
+    }
     return bits;
   }
 
@@ -145,15 +157,20 @@ class GroupEncoder {
     const auto first_bits = [&](uint32_t number) {
       return zeta_bits(zeta_width(fold_sign(int64_t{number} - int64_t{base})), head_.k_first);
     };
-    if (!head_.repeats) split_off_intervals(rest);
-    else form.residuals.assign(rest.begin(), rest.end());
+    if (!head_.repeats) {
+      split_off_intervals(rest);
+    } else {
+      form.residuals.assign(rest.begin(), rest.end());
+    }
     if (!head_.repeats) form.bits += gamma_bits(form.intervals.size());
     for (size_t j = 0; j < form.intervals.size(); ++j) {
       form.bits += j == 0 ? first_bits(form.intervals[0].first) : gamma_bits(gap_before(j));
       form.bits += gamma_bits(form.intervals[j].length - kIntervalLengthMin);
     }
     if (!form.residuals.empty()) form.bits += first_bits(form.residuals[0]);
-    for (size_t j = 1; j < form.residuals.size(); ++j) form.bits += zeta_bits(zeta_width(gap(form, j)), head_.k_gap);
+    for (size_t j = 1; j < form.residuals.size(); ++j) {
+      form.bits += zeta_bits(zeta_width(gap(form, j)), head_.k_gap);
+    }
   }
   void split_off_intervals(std::span<const uint32_t> rest) {
     for (size_t at = 0, end = 0; at < rest.size(); at = end) {
@@ -162,7 +179,8 @@ class GroupEncoder {
       if (end - at >= kIntervalLengthMin) {
         form_.intervals.push_back({rest[at], static_cast<uint32_t>(end - at)});
       } else {
-        form_.residuals.insert(form_.residuals.end(), rest.begin() + static_cast<ptrdiff_t>(at), rest.begin() + static_cast<ptrdiff_t>(end));
+        form_.residuals.insert(form_.residuals.end(), rest.begin() + static_cast<ptrdiff_t>(at),
+                               rest.begin() + static_cast<ptrdiff_t>(end));
       }
     }
   }
@@ -181,7 +199,8 @@ class GroupEncoder {
       const ListForm& form = best_[i];
       for (const bool before : {false, true}) {
         const auto add = [&](uint32_t number) {
-          ++counts.first_from[before][zeta_width(fold_sign(int64_t{number} - int64_t{base(i, before)}))];
+          ++counts.first_from[before]
+                             [zeta_width(fold_sign(int64_t{number} - int64_t{base(i, before)}))];
         };
         if (!form.intervals.empty()) add(form.intervals[0].first);
         if (!form.residuals.empty()) add(form.residuals[0]);
@@ -205,7 +224,8 @@ class GroupEncoder {
     }
     if (!form.has_rest) return;
     const auto write_first = [&](uint32_t number) {
-      out.zeta(fold_sign(int64_t{number} - int64_t{base(i, head_.base_is_list_before)}), head_.k_first);
+      out.zeta(fold_sign(int64_t{number} - int64_t{base(i, head_.base_is_list_before)}),
+               head_.k_first);
     };
     if (!head_.repeats) out.gamma(form.intervals.size());
     for (size_t j = 0; j < form.intervals.size(); ++j) {
@@ -232,9 +252,14 @@ struct DecodedRest {
 
 class GroupDecoder {
  public:
-  GroupDecoder(std::span<const uint8_t> bytes, uint64_t limit, uint64_t arcs_max, std::vector<uint32_t>& starts,
-               std::vector<uint32_t>& neighbours)
-      : in_(bytes), limit_(limit), arcs_left_(arcs_max), starts_(starts), neighbours_(neighbours), first_list_(starts.size() - 1) {
+  GroupDecoder(std::span<const uint8_t> bytes, uint64_t limit, uint64_t arcs_max,
+               std::vector<uint32_t>& starts, std::vector<uint32_t>& neighbours)
+      : in_(bytes),
+        limit_(limit),
+        arcs_left_(arcs_max),
+        starts_(starts),
+        neighbours_(neighbours),
+        first_list_(starts.size() - 1) {
     head_.base_is_list_before = in_.bits(1) != 0;
     head_.repeats = in_.bits(1) != 0;
     head_.k_first = static_cast<unsigned>(in_.bits(3)) + 1;
@@ -269,7 +294,9 @@ class GroupDecoder {
     if (neighbours_.size() < end) neighbours_.resize(std::max<size_t>(end, neighbours_.size() * 2));
     uint32_t* const to = neighbours_.data() + begin;
     starts_.push_back(static_cast<uint32_t>(end));
-    if (scratch_.copied.empty() && scratch_.intervals.empty()) return read_residuals(base, {to, rest});
+    if (scratch_.copied.empty() && scratch_.intervals.empty()) {
+      return read_residuals(base, {to, rest});
+    }
     scratch_.residuals.resize(rest);
     if (!read_residuals(base, scratch_.residuals)) return false;
     merge(to);
@@ -336,13 +363,15 @@ class GroupDecoder {
     const uint32_t* residual = scratch_.residuals.data();
     const uint32_t* const residual_end = residual + scratch_.residuals.size();
     const auto both_below = [&](uint64_t limit) {
-      while (copied != copied_end && residual != residual_end && std::min(*copied, *residual) < limit) {
+      while (copied != copied_end && residual != residual_end &&
+             std::min(*copied, *residual) < limit) {
         *to++ = *copied < *residual ? *copied++ : *residual++;
       }
       while (copied != copied_end && *copied < limit) *to++ = *copied++;
       while (residual != residual_end && *residual < limit) *to++ = *residual++;
     };
-    // No sound list has a number within an interval elsewhere, too; of a damaged one they are put behind it.
+    // No sound list has a number within an interval elsewhere, too; of a damaged one they are put
+    // behind it.
     for (const Interval& interval : scratch_.intervals) {
       both_below(interval.first);
       for (uint32_t n = 0; n < interval.length; ++n) *to++ = interval.first + n;
@@ -366,16 +395,19 @@ class ReferenceCodec final : public ListCodec {
  public:
   CodecKind kind() const override { return CodecKind::kReference; }
   uint32_t group_vertices() const override { return kReferenceGroupVertices; }
-  // A number has at most 48 bits: of 34 bits, by the zeta code with k = 3. An interval has 132 instead of four numbers.
-  // A byte and three gamma codes of 67 bits stand before them.
+  // A number has at most 48 bits: of 34 bits, by the zeta code with k = 3. An interval has 132
+  // instead of four numbers. A byte and three gamma codes of 67 bits stand before them.
   size_t bytes_max(size_t count) const override { return 27 + 6 * count; }
 
   size_t encode_group(std::span<const VertexList> lists, uint8_t* bytes) const override {
     return GroupEncoder(lists).encode(bytes);
   }
-  Result<void> decode_group(std::span<const uint8_t> bytes, std::span<const uint32_t> vertices, uint64_t limit,
-                            uint64_t arcs_max, std::vector<uint32_t>& starts, std::vector<uint32_t>& neighbours) const override {
-    if (!GroupDecoder(bytes, limit, arcs_max, starts, neighbours).decode(vertices)) return Errno{EIO};
+  Result<void> decode_group(std::span<const uint8_t> bytes, std::span<const uint32_t> vertices,
+                            uint64_t limit, uint64_t arcs_max, std::vector<uint32_t>& starts,
+                            std::vector<uint32_t>& neighbours) const override {
+    if (!GroupDecoder(bytes, limit, arcs_max, starts, neighbours).decode(vertices)) {
+      return Errno{EIO};
+    }
     return {};
   }
 
@@ -392,12 +424,16 @@ class ReferenceCodec final : public ListCodec {
     if (in.is_bad()) return Errno{EIO};
     return static_cast<size_t>(degree);
   }
-  Result<void> decode(std::span<const uint8_t> bytes, std::span<uint32_t> list, uint64_t limit, size_t) const override {
+  Result<void> decode(std::span<const uint8_t> bytes, std::span<uint32_t> list, uint64_t limit,
+                      size_t) const override {
     if (bytes.empty() != list.empty()) return Errno{EIO};
     if (list.empty()) return {};
     const uint32_t vertex = 0;
     std::vector<uint32_t> starts(1), neighbours;
-    if (auto done = decode_group(bytes, {&vertex, 1}, limit, list.size(), starts, neighbours); !done) return done;
+    if (auto done = decode_group(bytes, {&vertex, 1}, limit, list.size(), starts, neighbours);
+        !done) {
+      return done;
+    }
     if (starts.back() != list.size()) return Errno{EIO};
     std::copy_n(neighbours.begin(), list.size(), list.begin());
     return {};

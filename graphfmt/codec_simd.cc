@@ -13,7 +13,9 @@ namespace graphlane {
 namespace {
 
 constexpr size_t control_bytes(size_t count) { return (count + 3) / 4; }
-constexpr unsigned length_in(uint8_t control, unsigned index) { return (control >> 2 * index & 3) + 1; }
+constexpr unsigned length_in(uint8_t control, unsigned index) {
+  return (control >> 2 * index & 3) + 1;
+}
 
 // How many bytes the four numbers of a control byte take.
 constexpr std::array<uint8_t, 256> kQuadBytes = [] {
@@ -69,7 +71,8 @@ constexpr QuadShuffles kQuadShuffles = [] {
     uint8_t from = 0;
     for (unsigned i = 0; i < 4; ++i) {
       for (unsigned b = 0; b < 4; ++b) {
-        shuffles.of[c][4 * i + b] = b < length_in(static_cast<uint8_t>(c), i) ? from++ : uint8_t{0xff};
+        shuffles.of[c][4 * i + b] =
+            b < length_in(static_cast<uint8_t>(c), i) ? from++ : uint8_t{0xff};
       }
     }
   }
@@ -102,27 +105,31 @@ __attribute__((target("sse4.1"))) bool decode_simd_quads(SimdCursor& c, size_t s
 }
 
 // Four differences, the control byte and the data behind the pointers, which move on.
-__attribute__((target("sse4.1"), always_inline)) inline __m128i next_four(const uint8_t*& control, const uint8_t*& at) {
+__attribute__((target("sse4.1"), always_inline)) inline __m128i next_four(const uint8_t*& control,
+                                                                          const uint8_t*& at) {
   const uint8_t lengths = *control++;
-  const __m128i four = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)),
-                                        _mm_load_si128(reinterpret_cast<const __m128i*>(kQuadShuffles.of[lengths])));
+  const __m128i four =
+      _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)),
+                       _mm_load_si128(reinterpret_cast<const __m128i*>(kQuadShuffles.of[lengths])));
   at += kQuadBytes[lengths];
   return four;
 }
 
-__attribute__((target("sse4.1"), always_inline)) inline __m128i sums_of_four(__m128i four, __m128i previous) {
+__attribute__((target("sse4.1"), always_inline)) inline __m128i sums_of_four(__m128i four,
+                                                                             __m128i previous) {
   four = _mm_add_epi32(four, _mm_slli_si128(four, 4));
   four = _mm_add_epi32(four, _mm_slli_si128(four, 8));
   return _mm_add_epi32(four, previous);
 }
 
-// Decodes consecutive lists while 16 bytes may be read behind a list, and 3 numbers written. Returns their number. It
-// stops before a list that decode() must check: one that may be damaged, or has a number from 2^31 on.
-// If no difference and no sum has the top bit, no sum has wrapped.
+// Decodes consecutive lists while 16 bytes may be read behind a list, and 3 numbers written.
+// Returns their number. It stops before a list that decode() must check: one that may be damaged,
+// or has a number from 2^31 on. If no difference and no sum has the top bit, no sum has wrapped.
 __attribute__((target("sse4.1"))) size_t decode_simd_lists(std::span<const uint8_t>& bytes,
                                                            std::span<const uint32_t> lengths,
                                                            std::span<const uint32_t> degrees,
-                                                           std::span<uint32_t>& neighbours, uint64_t limit) {
+                                                           std::span<uint32_t>& neighbours,
+                                                           uint64_t limit) {
   // From the fourth on: as many ones as there are numbers.
   alignas(16) static constexpr uint32_t kOnes[8] = {~0u, ~0u, ~0u, ~0u, 0, 0, 0, 0};
   const uint8_t* from = bytes.data();
@@ -133,8 +140,8 @@ __attribute__((target("sse4.1"))) size_t decode_simd_lists(std::span<const uint8
   for (; done < lengths.size(); ++done) {
     const size_t count = degrees[done];
     const size_t controls = control_bytes(count);
-    if (static_cast<size_t>(bytes_end - from) < size_t{lengths[done]} + 16 || lengths[done] < controls ||
-        static_cast<size_t>(to_end - to) < count + 3 || count == 0) {
+    if (static_cast<size_t>(bytes_end - from) < size_t{lengths[done]} + 16 ||
+        lengths[done] < controls || static_cast<size_t>(to_end - to) < count + 3 || count == 0) {
       break;
     }
     const uint8_t* control = from;
@@ -212,7 +219,8 @@ class SimdCodec final : public ListCodec {
     return static_cast<size_t>(to - bytes);
   }
 
-  // With each neighbour more, the control bytes and the data together become longer: so only one count fits.
+  // With each neighbour more, the control bytes and the data together become longer: so only one
+  // count fits.
   Result<size_t> count(std::span<const uint8_t> bytes) const override {
     size_t used = 0;  // control bytes and data of the fours before
     for (size_t quad = 0; used < bytes.size(); ++quad) {
@@ -265,7 +273,9 @@ class SimdCodec final : public ListCodec {
     }
     if (at != bytes.size() || total > neighbours.size()) return Errno{EIO};
     starts[lengths.size()] = static_cast<uint32_t>(total);
-    if (auto done = decode_lists(bytes, lengths, degrees, neighbours.first(total), limit); !done) return done.error();
+    if (auto done = decode_lists(bytes, lengths, degrees, neighbours.first(total), limit); !done) {
+      return done.error();
+    }
     return total;
   }
 
@@ -281,7 +291,9 @@ class SimdCodec final : public ListCodec {
       if (lengths.empty()) break;
       // The list that stopped it, alone.
       if (lengths[0] > bytes.size() || degrees[0] > neighbours.size()) return Errno{EIO};
-      if (auto one = decode(bytes.first(lengths[0]), neighbours.first(degrees[0]), limit, bytes.size() - lengths[0]); !one) {
+      if (auto one = decode(bytes.first(lengths[0]), neighbours.first(degrees[0]), limit,
+                            bytes.size() - lengths[0]);
+          !one) {
         return one;
       }
       bytes = bytes.subspan(lengths[0]);

@@ -46,9 +46,10 @@ bool decode_varint_rest(VarintCursor& c) {
 
 #if defined(__x86_64__)
 
-// As many whole windows of 64 bytes as there are. A window begins with a number, and the number that its last
-// bytes belong to is left for the next. False: damaged.
-__attribute__((target("avx2,bmi,bmi2"))) bool decode_varint_windows(VarintCursor& c, size_t slack_bytes) {
+// As many whole windows of 64 bytes as there are. A window begins with a number, and the number
+// that its last bytes belong to is left for the next. False: damaged.
+__attribute__((target("avx2,bmi,bmi2"))) bool decode_varint_windows(VarintCursor& c,
+                                                                    size_t slack_bytes) {
   constexpr ptrdiff_t kWindow = 64;
   // A number that begins in the window is loaded as 8 bytes.
   const ptrdiff_t behind = slack_bytes >= 8 ? 0 : 8;
@@ -56,7 +57,8 @@ __attribute__((target("avx2,bmi,bmi2"))) bool decode_varint_windows(VarintCursor
     const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(c.at));
     const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(c.at + 32));
     const uint64_t tops = static_cast<uint32_t>(_mm256_movemask_epi8(low)) |
-                          static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(high))) << 32;
+                          static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(high)))
+                              << 32;
     uint64_t starts = (tops ^ tops << 1) | 1;
     const int count = std::popcount(starts) - 1;
     uint64_t previous = c.previous;
@@ -89,7 +91,8 @@ constexpr size_t kVarintWindow = 64;
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512vbmi2,bmi,bmi2,popcnt")
 
-// The bytes among the next 64 that begin a list. Finds the first number of each list, or checks it by degrees.
+// The bytes among the next 64 that begin a list. Finds the first number of each list, or checks it
+// by degrees.
 struct VarintListStarts {
   std::span<const uint32_t> lengths;
   std::span<const uint32_t> degrees = {};
@@ -123,10 +126,11 @@ struct VarintListStarts {
   }
 };
 
-// The differences of all numbers of all lists. A window of 64 bytes at a time: the last bytes of its numbers are
-// moved together, so are those one before the last, and so on; then each number's are put together.
-// How many there are; none: damaged. With degrees, exactly deltas.size().
-std::optional<size_t> decode_varint_deltas(std::span<const uint8_t> bytes, VarintListStarts lists, std::span<uint32_t> deltas) {
+// The differences of all numbers of all lists. A window of 64 bytes at a time: the last bytes of
+// its numbers are moved together, so are those one before the last, and so on; then each number's
+// are put together. How many there are; none: damaged. With degrees, exactly deltas.size().
+std::optional<size_t> decode_varint_deltas(std::span<const uint8_t> bytes, VarintListStarts lists,
+                                           std::span<uint32_t> deltas) {
   constexpr size_t kBefore = kVarintBytesMax - 1;
   const __m512i low_bits = _mm512_set1_epi8(0x7f);
   const size_t size = bytes.size();
@@ -135,7 +139,8 @@ std::optional<size_t> decode_varint_deltas(std::span<const uint8_t> bytes, Varin
     if (at >= kBefore && at + kVarintWindow <= size) return bytes.data() + at;
     std::memset(edge, 0, sizeof edge);
     const size_t before = std::min(at, kBefore);
-    std::memcpy(edge + kBefore - before, bytes.data() + (at - before), before + std::min(kVarintWindow, size - at));
+    std::memcpy(edge + kBefore - before, bytes.data() + (at - before),
+                before + std::min(kVarintWindow, size - at));
     return edge + kBefore;
   };
   uint32_t* to = deltas.data();
@@ -145,13 +150,15 @@ std::optional<size_t> decode_varint_deltas(std::span<const uint8_t> bytes, Varin
   uint64_t continued_before = 0;  // of the window before: bytes that do not begin a number
   // The bytes of the next window that begin a number: the top bit changes there, or a list starts.
   const auto number_starts = [&](size_t at, uint64_t list_starts) {
-    const uint64_t tops = static_cast<uint64_t>(_mm512_movepi8_mask(_mm512_loadu_si512(window_at(at))));
+    const uint64_t tops =
+        static_cast<uint64_t>(_mm512_movepi8_mask(_mm512_loadu_si512(window_at(at))));
     const uint64_t starts = (tops ^ (tops << 1 | top_before)) | list_starts;
     top_before = tops >> 63;
     // A list's first number has the top bit 0.
     is_sound &= (tops & list_starts) == 0;
     const size_t there = size - at;
-    return there >= kVarintWindow ? starts : (starts & ((uint64_t{1} << there) - 1)) | uint64_t{1} << there;
+    return there >= kVarintWindow ? starts
+                                  : (starts & ((uint64_t{1} << there) - 1)) | uint64_t{1} << there;
   };
   uint64_t list_starts = lists.mark(0);
   uint64_t starts = size == 0 ? 0 : number_starts(0, list_starts);
@@ -159,13 +166,14 @@ std::optional<size_t> decode_varint_deltas(std::span<const uint8_t> bytes, Varin
     const size_t there = std::min(kVarintWindow, size - at);
     const uint64_t in_window = there == kVarintWindow ? ~uint64_t{0} : (uint64_t{1} << there) - 1;
     // One may have begun before the window and not ended.
-    const uint64_t begun = static_cast<uint64_t>(to - deltas.data()) + (at == 0 || (starts & 1) != 0 ? 0 : 1);
+    const uint64_t begun =
+        static_cast<uint64_t>(to - deltas.data()) + (at == 0 || (starts & 1) != 0 ? 0 : 1);
     if (!is_sound || !lists.check(list_starts, starts, begun)) return std::nullopt;
     const uint8_t* window = window_at(at);
     alignas(64) uint8_t parts[kVarintBytesMax][kVarintWindow];
     const uint64_t continued[kVarintBytesMax] = {
-        ~uint64_t{0}, ~starts, ~starts << 1 | continued_before >> 63, ~starts << 2 | continued_before >> 62,
-        ~starts << 3 | continued_before >> 61};
+        ~uint64_t{0}, ~starts, ~starts << 1 | continued_before >> 63,
+        ~starts << 2 | continued_before >> 62, ~starts << 3 | continued_before >> 61};
     const uint64_t has_two = ~starts;
     const uint64_t has_three = has_two & continued[2];
     const uint64_t has_four = has_three & continued[3];
@@ -177,7 +185,10 @@ std::optional<size_t> decode_varint_deltas(std::span<const uint8_t> bytes, Varin
     const __m512i third = _mm512_maskz_loadu_epi8(has_three, window - 2);
     const __m512i fourth = _mm512_maskz_loadu_epi8(has_four, window - 3);
     const __m512i fifth = _mm512_and_si512(_mm512_maskz_loadu_epi8(has_five, window - 4), low_bits);
-    if ((has_six & in_window) != 0 || (_mm512_cmpgt_epu8_mask(fifth, _mm512_set1_epi8(0x0f)) & in_window) != 0) return std::nullopt;
+    if ((has_six & in_window) != 0 ||
+        (_mm512_cmpgt_epu8_mask(fifth, _mm512_set1_epi8(0x0f)) & in_window) != 0) {
+      return std::nullopt;
+    }
     // Now what begins behind this window.
     uint64_t next_starts = 1;
     uint64_t next_list_starts = 0;
@@ -189,7 +200,8 @@ std::optional<size_t> decode_varint_deltas(std::span<const uint8_t> bytes, Varin
     const size_t count = static_cast<size_t>(std::popcount(ends));
     if (static_cast<size_t>(to_end - to) < count) return std::nullopt;
     const auto keep = [&](size_t part, __m512i from) {
-      _mm512_store_si512(parts[part], _mm512_maskz_compress_epi8(ends, _mm512_and_si512(from, low_bits)));
+      _mm512_store_si512(parts[part],
+                         _mm512_maskz_compress_epi8(ends, _mm512_and_si512(from, low_bits)));
     };
     keep(0, last);
     keep(1, second);
@@ -201,22 +213,30 @@ std::optional<size_t> decode_varint_deltas(std::span<const uint8_t> bytes, Varin
     }
     for (size_t i = 0; i < count; i += 16) {
       const auto part = [&](size_t p) {
-        return _mm512_maskz_cvtepu8_epi32(0xffff, _mm_load_si128(reinterpret_cast<const __m128i*>(parts[p] + i)));
+        return _mm512_maskz_cvtepu8_epi32(
+            0xffff, _mm_load_si128(reinterpret_cast<const __m128i*>(parts[p] + i)));
       };
       // With masks of ones: gcc 12 warns of the intrinsics without.
-      const auto shifted = [&](size_t p) { return _mm512_maskz_slli_epi32(0xffff, part(p), static_cast<unsigned>(7 * p)); };
+      const auto shifted = [&](size_t p) {
+        return _mm512_maskz_slli_epi32(0xffff, part(p), static_cast<unsigned>(7 * p));
+      };
       __m512i number = _mm512_or_si512(_mm512_or_si512(part(0), shifted(1)), shifted(2));
       if (has_long) number = _mm512_or_si512(number, _mm512_or_si512(shifted(3), shifted(4)));
       const size_t left = count - i;
-      const __mmask16 wanted = left >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << left) - 1);
+      const __mmask16 wanted =
+          left >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << left) - 1);
       _mm512_mask_storeu_epi32(to + i, wanted, number);
     }
     to += count;
     starts = next_starts;
     list_starts = next_list_starts;
   }
-  if (!is_sound || lists.checked != lists.lengths.size() || lists.next_byte != size) return std::nullopt;
-  if (lists.told == nullptr && (to != to_end || lists.next_number != deltas.size())) return std::nullopt;
+  if (!is_sound || lists.checked != lists.lengths.size() || lists.next_byte != size) {
+    return std::nullopt;
+  }
+  if (lists.told == nullptr && (to != to_end || lists.next_number != deltas.size())) {
+    return std::nullopt;
+  }
   return static_cast<size_t>(to - deltas.data());
 }
 
@@ -250,7 +270,8 @@ __attribute__((target("sse4.1"))) bool sum_deltas(uint32_t* list, size_t count, 
 }
 
 bool can_decode_varint_deltas() {
-  static const bool can = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+  static const bool can = __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512vl") &&
                           __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("bmi2");
   return can;
 }
@@ -300,7 +321,8 @@ class VarintCodec final : public ListCodec {
                         .list_end = list.data() + list.size(),
                         .limit = limit};
 #if defined(__x86_64__)
-    if (bytes.size() >= 72 && can_decode_varint_windows() && !decode_varint_windows(cursor, slack_bytes)) {
+    if (bytes.size() >= 72 && can_decode_varint_windows() &&
+        !decode_varint_windows(cursor, slack_bytes)) {
       return Errno{EIO};
     }
 #endif
@@ -315,10 +337,13 @@ class VarintCodec final : public ListCodec {
     // If a list is empty, two begin at one byte: those come one by one.
     const auto is_empty = [](uint32_t number) { return number == 0; };
     if (!can_decode_varint_deltas() || lengths.size() != degrees.size() ||
-        std::any_of(lengths.begin(), lengths.end(), is_empty) || std::any_of(degrees.begin(), degrees.end(), is_empty)) {
+        std::any_of(lengths.begin(), lengths.end(), is_empty) ||
+        std::any_of(degrees.begin(), degrees.end(), is_empty)) {
       return ListCodec::decode_lists(bytes, lengths, degrees, neighbours, limit);
     }
-    if (!decode_varint_deltas(bytes, {.lengths = lengths, .degrees = degrees}, neighbours)) return Errno{EIO};
+    if (!decode_varint_deltas(bytes, {.lengths = lengths, .degrees = degrees}, neighbours)) {
+      return Errno{EIO};
+    }
     uint32_t* list = neighbours.data();
     for (const uint32_t degree : degrees) {
       if (!sum_deltas(list, degree, limit)) return Errno{EIO};
@@ -330,14 +355,18 @@ class VarintCodec final : public ListCodec {
   Result<size_t> decode_counted(std::span<const uint8_t> bytes, std::span<const uint32_t> lengths,
                                 std::span<uint32_t> starts, std::span<uint32_t> neighbours,
                                 uint64_t limit) const override {
-    if (!can_decode_varint_deltas() || std::find(lengths.begin(), lengths.end(), 0u) != lengths.end()) {
+    if (!can_decode_varint_deltas() ||
+        std::find(lengths.begin(), lengths.end(), 0u) != lengths.end()) {
       return ListCodec::decode_counted(bytes, lengths, starts, neighbours, limit);
     }
-    const auto total = decode_varint_deltas(bytes, {.lengths = lengths, .told = starts.data()}, neighbours);
+    const auto total =
+        decode_varint_deltas(bytes, {.lengths = lengths, .told = starts.data()}, neighbours);
     if (!total) return Errno{EIO};
     starts[lengths.size()] = static_cast<uint32_t>(*total);
     for (size_t i = 0; i < lengths.size(); ++i) {
-      if (!sum_deltas(neighbours.data() + starts[i], starts[i + 1] - starts[i], limit)) return Errno{EIO};
+      if (!sum_deltas(neighbours.data() + starts[i], starts[i + 1] - starts[i], limit)) {
+        return Errno{EIO};
+      }
     }
     return *total;
   }

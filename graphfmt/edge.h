@@ -1,5 +1,6 @@
-// Edge: the record of edge lists, and the stream of edges between a source and a sink. Sources: edge_list.h
-// reads files, rmat.h generates. Sinks: edge_writer.h writes files, grid_build.cc sorts into blocks.
+// Edge: the record of edge lists, and the stream of edges between a source and a sink. Sources:
+// edge_list.h reads files, rmat.h generates. Sinks: edge_writer.h writes files, grid_build.cc sorts
+// into blocks.
 //
 //                    any thread         one at a time,       any thread
 //                                       in input order

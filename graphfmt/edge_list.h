@@ -4,14 +4,14 @@
 // read_edges() streams: all cores parse, the sink gets the edges in the order of
 // the file, and no more than `memory_budget_bytes` is in use.
 //
-// A malformed list gives one line: the file, the line (text) or the byte offset (binary), and the reason,
-// which quotes the offending text. Lines are exact although the text is parsed in parallel.
+// A malformed list gives one line: the file, the line (text) or the byte offset (binary), and the
+// reason, which quotes the offending text. Lines are exact although the text is parsed in parallel.
 //
 //   web.txt: line 4711: 'abc' is not a vertex number
 //   web.bin: byte 37880: truncated record: 3 of 8 bytes
 //
-// The first such place in the file is reported. Edges before it may have reached the sink. A list without
-// any edge is an error too.
+// The first such place in the file is reported. Edges before it may have reached the sink. A list
+// without any edge is an error too.
 #pragma once
 
 #include <cstdint>
@@ -25,23 +25,24 @@
 namespace graphlane {
 
 enum class EdgeFormat {
-  kAuto,     // read: from the name and the first bytes
-  kSnap,     // text: SOURCE TARGET [WEIGHT] a line, '#' and '%' comments
-  kBin,      // int32 pairs (with weights: int32, int32, float32), as GridGraph and X-Stream take them
-  kU32,      // as kBin, with uint32
-  kU64,      // uint64 pairs; weights of 8 bytes behind each
-  kCsv,      // text with commas (or what EdgeColumns says)
-  kTsv,      // text with one tab between columns
-  kMtx,      // Matrix Market, coordinate
-  kKonect,   // KONECT's out.*: '%' banner, SOURCE TARGET [WEIGHT [TIME]], vertices from 1
-  kDimacs,   // DIMACS .gr: "a SOURCE TARGET WEIGHT", vertices from 1
-  kMetis,    // a line of neighbours for each vertex, from 1
-  kGrid,     // a directory: GridGraph's grid
-  kCsr,      // a directory: indptr.npy, indices.npy, perhaps data.npy
-  kShards,   // a directory: GraphChi's shards
-  kLists,    // a directory: adjacency lists (lists.h)
-  kDual,     // a directory: in-blocks and out-blocks (dual/dual.h)
-  kPages,    // a directory: adjacency lists by key (pages/pages.h)
+  kAuto,  // read: from the name and the first bytes
+  kSnap,  // text: SOURCE TARGET [WEIGHT] a line, '#' and '%' comments
+  // int32 pairs (with weights: int32, int32, float32), as GridGraph and X-Stream take them
+  kBin,
+  kU32,     // as kBin, with uint32
+  kU64,     // uint64 pairs; weights of 8 bytes behind each
+  kCsv,     // text with commas (or what EdgeColumns says)
+  kTsv,     // text with one tab between columns
+  kMtx,     // Matrix Market, coordinate
+  kKonect,  // KONECT's out.*: '%' banner, SOURCE TARGET [WEIGHT [TIME]], vertices from 1
+  kDimacs,  // DIMACS .gr: "a SOURCE TARGET WEIGHT", vertices from 1
+  kMetis,   // a line of neighbours for each vertex, from 1
+  kGrid,    // a directory: GridGraph's grid
+  kCsr,     // a directory: indptr.npy, indices.npy, perhaps data.npy
+  kShards,  // a directory: GraphChi's shards
+  kLists,   // a directory: adjacency lists (lists.h)
+  kDual,    // a directory: in-blocks and out-blocks (dual/dual.h)
+  kPages,   // a directory: adjacency lists by key (pages/pages.h)
 };
 
 // The format with this name, as --from and --to take them: "snap" (or "txt"), "bin", "u32" and so
@@ -59,23 +60,27 @@ struct EdgeColumns {
 };
 
 struct EdgeListOptions {
-  std::string path;                // "-": standard input
+  std::string path;  // "-": standard input
   EdgeFormat format = EdgeFormat::kSnap;
-  bool weighted = false;           // read the edges' weights
-  WeightType weight_type = WeightType::kFloat32;  // for the sink; a weight that it cannot hold is an error
-  std::optional<WeightType> stored_weights = {};  // in a binary file; none: float32, with kU64 float64
-  bool round_weights = false;      // round such a weight instead
-  uint64_t vertices = 0;           // every number must be below this; 0: below vertex_count_max
+  bool weighted = false;  // read the edges' weights
+  // for the sink; a weight that it cannot hold is an error
+  WeightType weight_type = WeightType::kFloat32;
+  // in a binary file; none: float32, with kU64 float64
+  std::optional<WeightType> stored_weights = {};
+  bool round_weights = false;  // round such a weight instead
+  uint64_t vertices = 0;       // every number must be below this; 0: below vertex_count_max
   uint64_t vertex_count_max = kListVertexCountMax;  // the sink's limit
   uint64_t memory_budget_bytes = uint64_t{64} << 20;
-  unsigned threads = 0;            // 0: one per available core
-  EdgeColumns columns = {};        // text
-  bool undirected = false;         // every edge in both directions, a self-loop once
-  bool simple = false;             // sorted by source and target, without self-loops and duplicates
-  std::string renumber_map = {};   // not empty: vertices become 0 … n-1, and this file receives the mapping
+  unsigned threads = 0;      // 0: one per available core
+  EdgeColumns columns = {};  // text
+  bool undirected = false;   // every edge in both directions, a self-loop once
+  bool simple = false;       // sorted by source and target, without self-loops and duplicates
+  // not empty: vertices become 0 … n-1, and this file receives the mapping
+  std::string renumber_map = {};
   bool overwrite_map = false;
-  bool as_given = false;           // trust `format`, whatever the bytes look like
-  std::string spill_directory = {};  // for runs beyond the memory budget; empty: the system's temporary directory
+  bool as_given = false;  // trust `format`, whatever the bytes look like
+  // for runs beyond the memory budget; empty: the system's temporary directory
+  std::string spill_directory = {};
 };
 
 struct EdgeListSummary {
@@ -92,11 +97,12 @@ bool is_written_format(EdgeFormat format);
 bool begins_with_counts(EdgeFormat format);
 
 struct EdgeListOutput {
-  std::string path;           // "-": standard output
+  std::string path;  // "-": standard output
   EdgeFormat format = EdgeFormat::kBin;
-  bool overwrite = false;     // without it, an existing path is refused
-  std::string comment = {};   // text only: one '#' line each at the top
-  bool weighted = false;      // for formats with a header that says so; convert_edges() takes the input's
+  bool overwrite = false;    // without it, an existing path is refused
+  std::string comment = {};  // text only: one '#' line each at the top
+  // for formats with a header that says so; convert_edges() takes the input's
+  bool weighted = false;
   WeightType weight_type = WeightType::kFloat32;
 };
 

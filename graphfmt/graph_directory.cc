@@ -142,7 +142,8 @@ Outcome<std::string> GraphDirectory::read(const std::string& name, uint64_t size
   if (!file) return file.error();
   const uint64_t size = file->size_bytes();
   if (size > size_max) {
-    return make_error(EFBIG, "{}: byte {}: {} bytes, expected {} at most", file->path(), size_max, size, size_max);
+    return make_error(EFBIG, "{}: byte {}: {} bytes, expected {} at most", file->path(), size_max,
+                      size, size_max);
   }
   std::string content(size, '\0');
   if (Outcome<void> done = file->read({0, size}, content.data()); !done) return done.error();

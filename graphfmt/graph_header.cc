@@ -40,18 +40,20 @@ T header_field(std::string_view bytes, size_t at) {
 }
 
 bool is_zero_header(std::string_view bytes, size_t from, size_t to) {
-  return std::all_of(bytes.begin() + static_cast<ptrdiff_t>(from), bytes.begin() + static_cast<ptrdiff_t>(to),
-                     [](char c) { return c == 0; });
+  return std::all_of(bytes.begin() + static_cast<ptrdiff_t>(from),
+                     bytes.begin() + static_cast<ptrdiff_t>(to), [](char c) { return c == 0; });
 }
 
-Outcome<GraphHeader::File> parse_header_file(std::string_view bytes, size_t at, const std::string& path) {
+Outcome<GraphHeader::File> parse_header_file(std::string_view bytes, size_t at,
+                                             const std::string& path) {
   const std::string_view field = bytes.substr(at, kHeaderNameBytes);
   const size_t length = std::min(field.find('\0'), field.size());
   GraphHeader::File file{.name = std::string(field.substr(0, length)),
                          .size_bytes = header_field<uint64_t>(bytes, at + kHeaderNameBytes),
                          .checksum = header_field<uint32_t>(bytes, at + kHeaderNameBytes + 8)};
   if (length == 0 || length == field.size() || file.name.find('/') != std::string::npos ||
-      !is_zero_header(bytes, at + length, at + kHeaderNameBytes) || header_field<uint32_t>(bytes, at + 28) != 0) {
+      !is_zero_header(bytes, at + length, at + kHeaderNameBytes) ||
+      header_field<uint32_t>(bytes, at + 28) != 0) {
     return make_error(EIO, "{}: byte {}: not the name of a file", path, at);
   }
   return file;
@@ -67,19 +69,25 @@ Outcome<void> check_header(const GraphHeader& h, uint32_t directed, const std::s
     return make_error(ENOTSUP, "{}: byte {}: codec {} is not known", path, size_t{kCodecAt}, codec);
   }
   if (h.kind != GraphKind::kDual && ListCodec::of(h.codec).group_vertices() > 1) {
-    return make_error(ENOTSUP, "{}: byte {}: the codec {}, which only a graph of the format dual can have", path,
-                      size_t{kCodecAt}, name_of(h.codec));
+    return make_error(ENOTSUP,
+                      "{}: byte {}: the codec {}, which only a graph of the format dual can have",
+                      path, size_t{kCodecAt}, name_of(h.codec));
   }
   const uint32_t weight = static_cast<uint32_t>(h.weight);
   if (weight > static_cast<uint32_t>(WeightKind::kInt64)) {
-    return make_error(ENOTSUP, "{}: byte {}: weights of type {} are not known", path, size_t{kWeightAt}, weight);
+    return make_error(ENOTSUP, "{}: byte {}: weights of type {} are not known", path,
+                      size_t{kWeightAt}, weight);
   }
   if (h.checksum_piece_bytes < 512 || h.checksum_piece_bytes > (1u << 30)) {
     return bad(kPieceBytesAt, "bytes a checksum:", h.checksum_piece_bytes);
   }
-  if (h.vertex_count > kListVertexCountMax) return bad(kVertexCountAt, "vertex count", h.vertex_count);
+  if (h.vertex_count > kListVertexCountMax) {
+    return bad(kVertexCountAt, "vertex count", h.vertex_count);
+  }
   if (h.edge_count > h.arc_count) return bad(kEdgeCountAt, "edge count", h.edge_count);
-  if (h.is_directed && h.edge_count != h.arc_count) return bad(kEdgeCountAt, "edge count", h.edge_count);
+  if (h.is_directed && h.edge_count != h.arc_count) {
+    return bad(kEdgeCountAt, "edge count", h.edge_count);
+  }
   return {};
 }
 
@@ -113,7 +121,9 @@ const GraphHeader::File* GraphHeader::find(std::string_view name) const {
 std::array<uint8_t, kGraphHeaderBytes> encode_header(const GraphHeader& header) {
   assert(header.files.size() <= GraphHeader::kFilesMax);
   std::array<uint8_t, kGraphHeaderBytes> bytes{};
-  const auto put = [&](size_t at, auto value) { std::memcpy(bytes.data() + at, &value, sizeof value); };
+  const auto put = [&](size_t at, auto value) {
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+  };
   std::memcpy(bytes.data(), kHeaderMagic, sizeof kHeaderMagic);
   put(kVersionAt, kGraphFormatVersion);
   put(kKindAt, static_cast<uint32_t>(header.kind));
@@ -147,20 +157,23 @@ Outcome<GraphHeader> parse_header(std::string_view bytes, const std::string& pat
     return make_error(EINVAL, "{}: byte 0: not the header of a graph", path);
   }
   if (bytes.size() != kGraphHeaderBytes) {
-    return make_error(EIO, "{}: byte {}: {} bytes, expected {}", path, std::min(bytes.size(), kGraphHeaderBytes),
-                      bytes.size(), kGraphHeaderBytes);
+    return make_error(EIO, "{}: byte {}: {} bytes, expected {}", path,
+                      std::min(bytes.size(), kGraphHeaderBytes), bytes.size(), kGraphHeaderBytes);
   }
-  if (header_field<uint32_t>(bytes, kHeaderChecksumAt) != crc32c_extend(0, bytes.data(), kHeaderChecksumAt)) {
-    return make_error(EIO, "{}: byte {}: the header's checksum is wrong: it is damaged", path, kHeaderChecksumAt);
+  if (header_field<uint32_t>(bytes, kHeaderChecksumAt) !=
+      crc32c_extend(0, bytes.data(), kHeaderChecksumAt)) {
+    return make_error(EIO, "{}: byte {}: the header's checksum is wrong: it is damaged", path,
+                      kHeaderChecksumAt);
   }
   const uint32_t version = header_field<uint32_t>(bytes, kVersionAt);
   if (version != kGraphFormatVersion) {
-    return make_error(ENOTSUP, "{}: byte {}: format version {}, expected {}", path, size_t{kVersionAt}, version,
-                      kGraphFormatVersion);
+    return make_error(ENOTSUP, "{}: byte {}: format version {}, expected {}", path,
+                      size_t{kVersionAt}, version, kGraphFormatVersion);
   }
   const uint32_t kind = header_field<uint32_t>(bytes, kKindAt);
   if (kind < 1 || kind > 3) {
-    return make_error(ENOTSUP, "{}: byte {}: a graph of kind {}, which is not known", path, size_t{kKindAt}, kind);
+    return make_error(ENOTSUP, "{}: byte {}: a graph of kind {}, which is not known", path,
+                      size_t{kKindAt}, kind);
   }
   GraphHeader header{.kind = static_cast<GraphKind>(kind),
                      .is_directed = header_field<uint32_t>(bytes, kDirectedAt) == 1,
@@ -172,7 +185,8 @@ Outcome<GraphHeader> parse_header(std::string_view bytes, const std::string& pat
                      .arc_count = header_field<uint64_t>(bytes, kArcCountAt),
                      .edge_count = header_field<uint64_t>(bytes, kEdgeCountAt),
                      .files = {}};
-  if (Outcome<void> sound = check_header(header, header_field<uint32_t>(bytes, kDirectedAt), path); !sound) {
+  if (Outcome<void> sound = check_header(header, header_field<uint32_t>(bytes, kDirectedAt), path);
+      !sound) {
     return sound.error();
   }
   const uint32_t file_count = header_field<uint32_t>(bytes, kFileCountAt);
@@ -180,12 +194,14 @@ Outcome<GraphHeader> parse_header(std::string_view bytes, const std::string& pat
     return make_error(EIO, "{}: byte {}: {} files", path, size_t{kFileCountAt}, file_count);
   }
   for (uint32_t f = 0; f < file_count; ++f) {
-    Outcome<GraphHeader::File> file = parse_header_file(bytes, kHeaderFilesAt + f * kHeaderFileBytes, path);
+    Outcome<GraphHeader::File> file =
+        parse_header_file(bytes, kHeaderFilesAt + f * kHeaderFileBytes, path);
     if (!file) return file.error();
     header.files.push_back(std::move(*file));
   }
   const size_t used = kHeaderFilesAt + file_count * kHeaderFileBytes;
-  if (!is_zero_header(bytes, kReservedAt, kHeaderFilesAt) || !is_zero_header(bytes, used, kHeaderChecksumAt)) {
+  if (!is_zero_header(bytes, kReservedAt, kHeaderFilesAt) ||
+      !is_zero_header(bytes, used, kHeaderChecksumAt)) {
     return make_error(EIO, "{}: byte {}: what is to be zero is not", path, size_t{kReservedAt});
   }
   return header;

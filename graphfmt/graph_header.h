@@ -1,8 +1,9 @@
-// GraphHeader: the file `graph` of a stored graph. It has the graph's kind, its numbers of vertices and arcs,
-// the encoding of its lists, and size and checksum of each other file. FORMAT.md has it byte by byte.
+// GraphHeader: the file `graph` of a stored graph. It has the graph's kind, its numbers of vertices
+// and arcs, the encoding of its lists, and size and checksum of each other file. FORMAT.md has it
+// byte by byte.
 //
-// A header is read whole or not at all: magic, version, checksum and every field are checked, so that what
-// reads the other files can rely on it.
+// A header is read whole or not at all: magic, version, checksum and every field are checked, so
+// that what reads the other files can rely on it.
 #pragma once
 
 #include <array>
@@ -12,7 +13,6 @@
 #include <vector>
 
 #include "graphfmt/codec.h"
-#include "graphfmt/edge.h"
 #include "graphfmt/edge.h"
 #include "iomgr/base/error.h"
 
@@ -41,8 +41,8 @@ constexpr size_t weight_bytes(WeightKind kind) {
 }
 
 struct GraphHeader {
-  // A file beside the header. `checksum` is a CRC32C: of an index, of all its bytes; of lists and weights, of
-  // their pieces' checksums (uint32 each), which stand in the index.
+  // A file beside the header. `checksum` is a CRC32C: of an index, of all its bytes; of lists and
+  // weights, of their pieces' checksums (uint32 each), which stand in the index.
   struct File {
     std::string name;  // at most 15 bytes
     uint64_t size_bytes = 0;

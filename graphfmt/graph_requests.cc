@@ -89,7 +89,8 @@ Outcome<Sweep> edge_values(const GraphDirectory& directory, const std::string& b
   return sweep;
 }
 
-Outcome<GraphRequests> shards(const GraphDirectory& directory, const std::vector<std::string>& files) {
+Outcome<GraphRequests> shards(const GraphDirectory& directory,
+                              const std::vector<std::string>& files) {
   GraphRequests found{.format = GraphFormat::kShards, .grid = {}, .sweeps = {}};
   for (const std::string& name : files) {
     if (!matches(kAdjacencyGlob, name)) continue;
@@ -112,7 +113,9 @@ Outcome<GraphRequests> shards(const GraphDirectory& directory, const std::vector
 
 std::string sweep_of(const std::string& file) {
   const size_t slash = file.find('/');
-  if (slash == std::string::npos || !matches(kBlockDirectoryGlob, file.substr(0, slash))) return file;
+  if (slash == std::string::npos || !matches(kBlockDirectoryGlob, file.substr(0, slash))) {
+    return file;
+  }
   return file.substr(0, slash) + "/*";
 }
 

@@ -1,5 +1,5 @@
-// The files of a graph that engines sweep, and the sizes of their requests. Both follow from the format
-// alone, without reading an edge.
+// The files of a graph that engines sweep, and the sizes of their requests. Both follow from the
+// format alone, without reading an edge.
 //
 //   grid     GridGraph: `column` and `row`, block by block as the offset tables say:
 //            24 MiB at a time, the rest of a block in whole pages
@@ -22,9 +22,9 @@ enum class GraphFormat { kUnknown, kGrid, kShards };
 
 // A file, or the files of a directory, that are swept.
 struct Sweep {
-  std::string name;          // "column"; of the files of a directory "directory/*"
+  std::string name;  // "column"; of the files of a directory "directory/*"
   uint64_t file_count = 1;
-  uint64_t bytes = 0;        // of all of them
+  uint64_t bytes = 0;  // of all of them
   RequestSizes requests;
   bool is_rewritten = false;  // by every iteration
 };

@@ -1,5 +1,5 @@
-// Sinks for the lists of a stored graph that is read whole: EdgesOfLists gives its edges, ArcSum a number by which two
-// directions are compared.
+// Sinks for the lists of a stored graph that is read whole: EdgesOfLists gives its edges, ArcSum a
+// number by which two directions are compared.
 //
 // Threads: as ListSink says.
 #pragma once
@@ -13,14 +13,15 @@
 
 namespace graphlane {
 
-// Whether the options can be kept: weights that are there and of the wanted type, vertices that are allowed. EINVAL else.
+// Whether the options can be kept: weights that are there and of the wanted type, vertices that are
+// allowed. EINVAL else.
 inline Outcome<void> check_stored_edges(const GraphHeader& header, const EdgeListOptions& options) {
   if (options.weighted && header.weight == WeightKind::kNone) {
     return make_error(EINVAL, "{}: its edges have no weights", options.path);
   }
   if (options.weighted && header.weight != weight_kind(true, options.weight_type)) {
-    return make_error(EINVAL, "{}: its weights are {}: --weights {} keeps them", options.path, name_of(header.weight),
-                      name_of(header.weight));
+    return make_error(EINVAL, "{}: its weights are {}: --weights {} keeps them", options.path,
+                      name_of(header.weight), name_of(header.weight));
   }
   const uint64_t most = options.vertices != 0 ? options.vertices : options.vertex_count_max;
   if (header.vertex_count > most) {
@@ -52,7 +53,9 @@ class EdgesOfLists : public ListSink {
         const Edge edge{batch.vertices[i], batch.neighbours[arc]};
         if (!is_directed_ && edge.target < edge.source) continue;
         std::memcpy(to, &edge, sizeof edge);
-        if (is_weighted_) std::memcpy(to + sizeof edge, batch.weights.data() + arc * weight_bytes, weight_bytes);
+        if (is_weighted_) {
+          std::memcpy(to + sizeof edge, batch.weights.data() + arc * weight_bytes, weight_bytes);
+        }
         to += size;
       }
     }
@@ -85,7 +88,8 @@ inline uint64_t mixed(uint64_t value) {
 class ArcSum : public ListSink {
  public:
   // `by_target`: a list holds the sources of its vertex.
-  ArcSum(bool by_target, size_t weight_bytes) : by_target_(by_target), weight_bytes_(weight_bytes) {}
+  ArcSum(bool by_target, size_t weight_bytes)
+      : by_target_(by_target), weight_bytes_(weight_bytes) {}
 
   Outcome<void> prepare(ListBatch& batch) override {
     uint64_t all = 0, forward = 0, backward = 0;
@@ -94,7 +98,9 @@ class ArcSum : public ListSink {
         uint64_t source = batch.vertices[i], target = batch.neighbours[arc];
         if (by_target_) std::swap(source, target);
         uint64_t weight = 0;
-        if (weight_bytes_ > 0) std::memcpy(&weight, batch.weights.data() + arc * weight_bytes_, weight_bytes_);
+        if (weight_bytes_ > 0) {
+          std::memcpy(&weight, batch.weights.data() + arc * weight_bytes_, weight_bytes_);
+        }
         const uint64_t turn = mixed(weight + 1);
         if (source <= target) forward += mixed(source << 32 | target) * turn;
         if (source >= target) backward += mixed(target << 32 | source) * turn;

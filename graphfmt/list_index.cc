@@ -19,17 +19,26 @@ struct ListIndexHead {
 };
 static_assert(sizeof(ListIndexHead) == 48);
 
-enum : uint32_t { kIndexSparse = 1, kIndexDegrees = 2, kIndexLengths = 4, kIndexArcStarts = 8, kIndexDerived = 16, kIndexGroups = 32 };
+enum : uint32_t {
+  kIndexSparse = 1,
+  kIndexDegrees = 2,
+  kIndexLengths = 4,
+  kIndexArcStarts = 8,
+  kIndexDerived = 16,
+  kIndexGroups = 32
+};
 
 uint32_t flags_of(const ListIndexShape& shape) {
   return (shape.is_sparse ? kIndexSparse : 0u) | (shape.has_degrees ? kIndexDegrees : 0u) |
-         (shape.has_lengths ? kIndexLengths : 0u) | (shape.has_arc_starts ? kIndexArcStarts : 0u) | (shape.is_derived ? kIndexDerived : 0u) |
-         (shape.has_groups ? kIndexGroups : 0u);
+         (shape.has_lengths ? kIndexLengths : 0u) | (shape.has_arc_starts ? kIndexArcStarts : 0u) |
+         (shape.is_derived ? kIndexDerived : 0u) | (shape.has_groups ? kIndexGroups : 0u);
 }
 
 constexpr uint64_t kIndexRankBits = 256;
 // A rank for every 256 vertices, and padding.
-constexpr uint64_t rank_bytes(uint64_t vertex_count) { return round_up(4 * (vertex_count / kIndexRankBits + 1), 8); }
+constexpr uint64_t rank_bytes(uint64_t vertex_count) {
+  return round_up(4 * (vertex_count / kIndexRankBits + 1), 8);
+}
 // A bit more than there are vertices, so that rank(vertex_count) can be asked for.
 constexpr uint64_t bitmap_words(uint64_t vertex_count) { return vertex_count / 64 + 1; }
 
@@ -52,13 +61,15 @@ Outcome<ListIndex> ListIndex::parse(std::span<const uint8_t>& bytes, const ListI
   std::memcpy(&head, bytes.data(), sizeof head);
   bytes = bytes.subspan(sizeof head);
   const auto at = [&] { return base + given - bytes.size(); };
-  if (head.flags != flags_of(shape) || head.reserved[0] != 0 || head.reserved[1] != 0 || head.reserved[2] != 0) {
-    return make_error(EIO, "{}: byte {}: an index of another shape: {:#x}, expected {:#x}", what, base + 16,
-                      head.flags, flags_of(shape));
+  if (head.flags != flags_of(shape) || head.reserved[0] != 0 || head.reserved[1] != 0 ||
+      head.reserved[2] != 0) {
+    return make_error(EIO, "{}: byte {}: an index of another shape: {:#x}, expected {:#x}", what,
+                      base + 16, head.flags, flags_of(shape));
   }
   if (head.vertex_count > kListVertexCountMax || head.list_count > head.vertex_count ||
       (!shape.is_sparse && head.list_count != head.vertex_count)) {
-    return make_error(EIO, "{}: byte {}: {} vertices, {} lists", what, base, head.vertex_count, head.list_count);
+    return make_error(EIO, "{}: byte {}: {} vertices, {} lists", what, base, head.vertex_count,
+                      head.list_count);
   }
   ListIndex index;
   index.shape_ = shape;
@@ -67,15 +78,18 @@ Outcome<ListIndex> ListIndex::parse(std::span<const uint8_t>& bytes, const ListI
   index.lists_bytes_ = head.lists_bytes;
   const ColumnStarts starts = shape.is_derived ? ColumnStarts::kDerived : ColumnStarts::kStored;
   if (shape.is_sparse) {
-    if (auto parsed = index.parse_bitmap(bytes, head.list_count, what, at()); !parsed) return parsed.error();
+    if (auto parsed = index.parse_bitmap(bytes, head.list_count, what, at()); !parsed) {
+      return parsed.error();
+    }
   }
   if (shape.has_degrees) {
-    auto column = ByteColumn::parse(bytes, head.list_count, shape.has_arc_starts ? starts : ColumnStarts::kNone, what, at());
+    auto column = ByteColumn::parse(
+        bytes, head.list_count, shape.has_arc_starts ? starts : ColumnStarts::kNone, what, at());
     if (!column) return column.error();
     index.degrees_ = std::move(*column);
     if (index.degrees_.total() != head.arc_count) {
-      return make_error(EIO, "{}: byte {}: {} arcs, but the degrees' sum is {}", what, base + 32, head.arc_count,
-                        index.degrees_.total());
+      return make_error(EIO, "{}: byte {}: {} arcs, but the degrees' sum is {}", what, base + 32,
+                        head.arc_count, index.degrees_.total());
     }
   }
   if (shape.has_lengths) {
@@ -84,9 +98,11 @@ Outcome<ListIndex> ListIndex::parse(std::span<const uint8_t>& bytes, const ListI
     if (!column) return column.error();
     index.lengths_ = std::move(*column);
   }
-  const uint64_t total = shape.has_lengths ? index.lengths_.total() : index.degrees_.total() * sizeof(uint32_t);
+  const uint64_t total =
+      shape.has_lengths ? index.lengths_.total() : index.degrees_.total() * sizeof(uint32_t);
   if (total != head.lists_bytes) {
-    return make_error(EIO, "{}: byte {}: {} bytes, but the lists have {}", what, base + 40, head.lists_bytes, total);
+    return make_error(EIO, "{}: byte {}: {} bytes, but the lists have {}", what, base + 40,
+                      head.lists_bytes, total);
   }
   return index;
 }
@@ -96,8 +112,8 @@ Outcome<void> ListIndex::parse_bitmap(std::span<const uint8_t>& bytes, uint64_t 
   const uint64_t words = bitmap_words(vertex_count_);
   const uint64_t size = words * 8 + (shape_.is_derived ? 0 : rank_bytes(vertex_count_));
   if (bytes.size() < size) {
-    return make_error(EIO, "{}: byte {}: ends here, in a bitmap of {} vertices", what, at + bytes.size(),
-                      vertex_count_);
+    return make_error(EIO, "{}: byte {}: ends here, in a bitmap of {} vertices", what,
+                      at + bytes.size(), vertex_count_);
   }
   bitmap_ = reinterpret_cast<const uint64_t*>(bytes.data());
   if (!shape_.is_derived) ranks_ = reinterpret_cast<const uint32_t*>(bytes.data() + words * 8);
@@ -115,7 +131,8 @@ Outcome<void> ListIndex::parse_bitmap(std::span<const uint8_t>& bytes, uint64_t 
   const uint64_t rank_count = vertex_count_ / kRankBits + 1;
   const bool padded = shape_.is_derived || rank_count % 2 == 0 || ranks_[rank_count] == 0;
   if (rank != list_count || bitmap_[words - 1] >> vertex_count_ % 64 != 0 || !padded) {
-    return make_error(EIO, "{}: byte {}: a bitmap of {} lists, expected {}", what, at, rank, list_count);
+    return make_error(EIO, "{}: byte {}: a bitmap of {} lists, expected {}", what, at, rank,
+                      list_count);
   }
   return {};
 }
@@ -129,32 +146,44 @@ uint64_t ListIndex::count_groups() {
   return count;
 }
 
-Result<void> ListIndex::decode_groups(const ListCodec& codec, uint64_t first, uint64_t end, const uint8_t* bytes,
-                                      uint64_t limit, std::vector<uint32_t>& vertices, std::vector<uint32_t>& starts,
+Result<void> ListIndex::decode_groups(const ListCodec& codec, uint64_t first, uint64_t end,
+                                      const uint8_t* bytes, uint64_t limit,
+                                      std::vector<uint32_t>& vertices,
+                                      std::vector<uint32_t>& starts,
                                       std::vector<uint32_t>& neighbours) const {
   const size_t first_list = starts.size() - 1, first_vertex = vertices.size();
   for (uint64_t at = first; at < end; at += kIndexGroupVertices) {
     const size_t begin = vertices.size();
     ListPlace place;
-    scan(at, std::min(at + kIndexGroupVertices, end), [&](uint32_t vertex, const ListPlace& of_group, uint64_t) {
-      place = of_group;
-      vertices.push_back(vertex);
-    });
+    scan(at, std::min(at + kIndexGroupVertices, end),
+         [&](uint32_t vertex, const ListPlace& of_group, uint64_t) {
+           place = of_group;
+           vertices.push_back(vertex);
+         });
     if (vertices.size() == begin) continue;
     const std::span<const uint32_t> group(vertices.data() + begin, vertices.size() - begin);
-    const uint64_t arcs_max = arc_count_ - std::min<uint64_t>(arc_count_, starts.back() - starts[first_list]);
-    if (auto done = codec.decode_group({bytes, place.length_bytes}, group, limit, arcs_max, starts, neighbours); !done) return done;
+    const uint64_t arcs_max =
+        arc_count_ - std::min<uint64_t>(arc_count_, starts.back() - starts[first_list]);
+    if (auto done = codec.decode_group({bytes, place.length_bytes}, group, limit, arcs_max, starts,
+                                       neighbours);
+        !done) {
+      return done;
+    }
     bytes += place.length_bytes;
   }
   if (!shape_.has_degrees) return {};
   for (size_t i = 0; first_vertex + i < vertices.size(); ++i) {
-    if (starts[first_list + i + 1] - starts[first_list + i] != degree(vertices[first_vertex + i])) return Errno{EIO};
+    if (starts[first_list + i + 1] - starts[first_list + i] != degree(vertices[first_vertex + i])) {
+      return Errno{EIO};
+    }
   }
   return {};
 }
 
 ListIndexBuilder::ListIndexBuilder(const ListIndexShape& shape)
-    : shape_(shape), degrees_(shape.has_arc_starts && !shape.is_derived), lengths_(!shape.is_derived) {}
+    : shape_(shape),
+      degrees_(shape.has_arc_starts && !shape.is_derived),
+      lengths_(!shape.is_derived) {}
 
 void ListIndexBuilder::skip_to(uint64_t vertex) {
   if (shape_.is_sparse) {
@@ -190,7 +219,9 @@ uint64_t ListIndexBuilder::memory_bytes() const {
 
 uint64_t ListIndexBuilder::size_bytes() const {
   uint64_t size = sizeof(ListIndexHead);
-  if (shape_.is_sparse) size += bitmap_words(vertex_count_) * 8 + (shape_.is_derived ? 0 : rank_bytes(vertex_count_));
+  if (shape_.is_sparse) {
+    size += bitmap_words(vertex_count_) * 8 + (shape_.is_derived ? 0 : rank_bytes(vertex_count_));
+  }
   if (shape_.has_degrees) size += degrees_.size_bytes();
   if (shape_.has_lengths) size += lengths_.size_bytes();
   return size;
@@ -200,7 +231,9 @@ Outcome<void> ListIndexBuilder::write_ranks(const ByteColumnBuilder::Write& writ
   std::vector<uint32_t> ranks(rank_bytes(vertex_count_) / 4);
   uint64_t rank = 0;
   for (size_t word = 0; word < bitmap_.size(); ++word) {
-    if (word % (kIndexRankBits / 64) == 0) ranks[word / (kIndexRankBits / 64)] = static_cast<uint32_t>(rank);
+    if (word % (kIndexRankBits / 64) == 0) {
+      ranks[word / (kIndexRankBits / 64)] = static_cast<uint32_t>(rank);
+    }
     rank += static_cast<uint64_t>(__builtin_popcountll(bitmap_[word]));
   }
   return write(ranks.data(), ranks.size() * 4);

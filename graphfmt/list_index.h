@@ -1,4 +1,5 @@
-// ListIndex: the place and length of each vertex's list in a file of lists, in one or two bytes a list.
+// ListIndex: the place and length of each vertex's list in a file of lists, in one or two bytes a
+// list.
 //
 //   dense    degree    a byte a vertex               (byte_column.h)
 //            length    compressed codecs: another    of the encoded list; raw: 4 × degree
@@ -7,9 +8,11 @@
 //            degree, length   of those alone; a block of `dual` has only what it needs
 //   groups   length    one for all lists of so many vertices, where the codec has groups (codec.h)
 //
-// In bytes, little endian: a head of 48 bytes, the bitmap if sparse, the columns. FORMAT.md has an example.
+// In bytes, little endian: a head of 48 bytes, the bitmap if sparse, the columns. FORMAT.md has an
+// example.
 //
-// degree() and place() read memory only. All places are within lists_bytes(): parse() checks every list.
+// degree() and place() read memory only. All places are within lists_bytes(): parse() checks every
+// list.
 //
 // Threads: does not change once it is parsed.
 #pragma once
@@ -28,9 +31,10 @@ namespace graphlane {
 // Vertices of a group. Each has one length, if any of its vertices has a list.
 inline constexpr uint32_t kIndexGroupVertices = 32;
 
-// The end of a range of whole groups of so many vertices, which begins with `first`: the last one up to `end`, or the
-// first group's. The last group of all may have fewer vertices.
-constexpr uint64_t whole_groups_end(uint64_t first, uint64_t end, uint64_t vertex_count, uint64_t group_vertices) {
+// The end of a range of whole groups of so many vertices, which begins with `first`: the last one
+// up to `end`, or the first group's. The last group of all may have fewer vertices.
+constexpr uint64_t whole_groups_end(uint64_t first, uint64_t end, uint64_t vertex_count,
+                                    uint64_t group_vertices) {
   if (end == vertex_count) return end;
   const uint64_t down = end / group_vertices * group_vertices;
   return down > first ? down : std::min(first + group_vertices, vertex_count);
@@ -49,14 +53,18 @@ struct ListIndexShape {
   bool has_lengths = false;    // false: lists are raw
   bool has_arc_starts = true;  // for weights beside the lists, and for raw lists
   bool is_derived = false;     // ranks and starts are not stored: parse() computes them
-  bool has_groups = false;     // a length for each kIndexGroupVertices vertices; only if sparse, derived, with lengths
+  // a length for each kIndexGroupVertices vertices; only if sparse, derived, with lengths
+  bool has_groups = false;
   friend bool operator==(const ListIndexShape&, const ListIndexShape&) = default;
 };
 
 // The columns that an index of `codec` needs.
-constexpr ListIndexShape list_index_shape(CodecKind codec, bool is_weighted, bool is_sparse = false) {
+constexpr ListIndexShape list_index_shape(CodecKind codec, bool is_weighted,
+                                          bool is_sparse = false) {
   const bool is_raw = codec == CodecKind::kRaw;
-  return {.is_sparse = is_sparse, .has_degrees = true, .has_lengths = !is_raw,
+  return {.is_sparse = is_sparse,
+          .has_degrees = true,
+          .has_lengths = !is_raw,
           .has_arc_starts = is_raw || is_weighted};
 }
 
@@ -67,8 +75,9 @@ class ListIndex {
  public:
   ListIndex() = default;
 
-  // From the front of `bytes`, which starts at a multiple of 8 and outlives the index; moves `bytes` behind
-  // it. Errors call it `what`, and name the byte from `base` on. EIO: damaged, or of another shape.
+  // From the front of `bytes`, which starts at a multiple of 8 and outlives the index; moves
+  // `bytes` behind it. Errors call it `what`, and name the byte from `base` on. EIO: damaged, or of
+  // another shape.
   static Outcome<ListIndex> parse(std::span<const uint8_t>& bytes, const ListIndexShape& shape,
                                   const std::string& what, uint64_t base = 0);
 
@@ -77,8 +86,8 @@ class ListIndex {
   uint64_t lists_bytes() const { return lists_bytes_; }
   const ListIndexShape& shape() const { return shape_; }
 
-  // Vertices are below vertex_count(). degree(): only with has_degrees; first_arc(), the arcs in all lists
-  // before: only with has_arc_starts.
+  // Vertices are below vertex_count(). degree(): only with has_degrees; first_arc(), the arcs in
+  // all lists before: only with has_arc_starts.
   uint64_t degree(uint32_t vertex) const {
     const uint64_t item = item_of(vertex);
     return item == kNoItem ? 0 : degrees_[item];
@@ -92,7 +101,9 @@ class ListIndex {
   ListPlace place(uint32_t vertex) const {
     const uint64_t item = item_of(vertex);
     if (item == kNoItem) return {};
-    if (shape_.has_groups) return {.offset = group_offset(vertex), .length_bytes = lengths_[group_rank(vertex)]};
+    if (shape_.has_groups) {
+      return {.offset = group_offset(vertex), .length_bytes = lengths_[group_rank(vertex)]};
+    }
     return {.offset = item_offset(item), .length_bytes = item_bytes(item)};
   }
   // Both may be asked of vertex_count() too: the end of all.
@@ -101,19 +112,22 @@ class ListIndex {
   uint64_t offset(uint64_t vertex) const {
     return shape_.has_groups ? group_offset(vertex) : item_offset(rank(vertex));
   }
-  // The first vertex from `vertex` on that may have a list; vertex_count(): none. For a dense index, `vertex` itself.
+  // The first vertex from `vertex` on that may have a list; vertex_count(): none. For a dense
+  // index, `vertex` itself.
   uint64_t next_candidate(uint64_t vertex) const;
 
-  // visit(vertex, place, degree) for each vertex of [first, end) that has a list, ascending: with no search for
-  // each. `degree` is 0 without has_degrees. With groups, `first` begins one, and the place is that of the group.
+  // visit(vertex, place, degree) for each vertex of [first, end) that has a list, ascending: with
+  // no search for each. `degree` is 0 without has_degrees. With groups, `first` begins one, and the
+  // place is that of the group.
   template <class Visit>
   void scan(uint64_t first, uint64_t end, const Visit& visit) const;
 
-  // With groups: decodes the lists of [first, end), which are whole groups, from their bytes. Neighbours are below
-  // `limit`. `vertices` gets those that have a list; `starts` and `neighbours` grow as decode_group() says. EIO: damaged;
-  // `vertices` ends with the damaged group.
-  Result<void> decode_groups(const ListCodec& codec, uint64_t first, uint64_t end, const uint8_t* bytes, uint64_t limit,
-                             std::vector<uint32_t>& vertices, std::vector<uint32_t>& starts,
+  // With groups: decodes the lists of [first, end), which are whole groups, from their bytes.
+  // Neighbours are below `limit`. `vertices` gets those that have a list; `starts` and `neighbours`
+  // grow as decode_group() says. EIO: damaged; `vertices` ends with the damaged group.
+  Result<void> decode_groups(const ListCodec& codec, uint64_t first, uint64_t end,
+                             const uint8_t* bytes, uint64_t limit, std::vector<uint32_t>& vertices,
+                             std::vector<uint32_t>& starts,
                              std::vector<uint32_t>& neighbours) const;
 
  private:
@@ -129,7 +143,9 @@ class ListIndex {
       rank += static_cast<uint64_t>(__builtin_popcountll(bitmap_[word]));
     }
     const uint64_t below = (uint64_t{1} << vertex % 64) - 1;
-    return below == 0 ? rank : rank + static_cast<uint64_t>(__builtin_popcountll(bitmap_[vertex / 64] & below));
+    return below == 0
+               ? rank
+               : rank + static_cast<uint64_t>(__builtin_popcountll(bitmap_[vertex / 64] & below));
   }
   uint64_t item_of(uint64_t vertex) const {
     if (!shape_.is_sparse) return vertex;
@@ -138,10 +154,17 @@ class ListIndex {
   // How many groups that have a list come before that of `vertex`.
   uint64_t group_rank(uint64_t vertex) const {
     uint64_t rank = group_ranks_[vertex / kRankBits];
-    for (uint64_t word = vertex / kRankBits * (kRankBits / 64); word < vertex / 64; ++word) rank += groups_in(bitmap_[word]);
-    return rank + (vertex % 64 >= kIndexGroupVertices && static_cast<uint32_t>(bitmap_[vertex / 64]) != 0 ? 1 : 0);
+    for (uint64_t word = vertex / kRankBits * (kRankBits / 64); word < vertex / 64; ++word) {
+      rank += groups_in(bitmap_[word]);
+    }
+    return rank +
+           (vertex % 64 >= kIndexGroupVertices && static_cast<uint32_t>(bitmap_[vertex / 64]) != 0
+                ? 1
+                : 0);
   }
-  static uint64_t groups_in(uint64_t word) { return (static_cast<uint32_t>(word) != 0 ? 1 : 0) + (word >> 32 != 0 ? 1 : 0); }
+  static uint64_t groups_in(uint64_t word) {
+    return (static_cast<uint32_t>(word) != 0 ? 1 : 0) + (word >> 32 != 0 ? 1 : 0);
+  }
   uint64_t group_offset(uint64_t vertex) const {
     return vertex == vertex_count_ ? lengths_.total() : lengths_.sum_before(group_rank(vertex));
   }
@@ -149,11 +172,12 @@ class ListIndex {
     return shape_.has_lengths ? lengths_[item] : degrees_[item] * sizeof(uint32_t);
   }
   uint64_t item_offset(uint64_t item) const {
-    return shape_.has_lengths ? lengths_.sum_before(item) : degrees_.sum_before(item) * sizeof(uint32_t);
+    return shape_.has_lengths ? lengths_.sum_before(item)
+                              : degrees_.sum_before(item) * sizeof(uint32_t);
   }
   const uint32_t* ranks() const { return ranks_ != nullptr ? ranks_ : derived_ranks_.data(); }
-  Outcome<void> parse_bitmap(std::span<const uint8_t>& bytes, uint64_t list_count, const std::string& what,
-                             uint64_t at);
+  Outcome<void> parse_bitmap(std::span<const uint8_t>& bytes, uint64_t list_count,
+                             const std::string& what, uint64_t at);
   // Fills group_ranks_.
   uint64_t count_groups();
 
@@ -226,7 +250,8 @@ void ListIndex::scan(uint64_t first, uint64_t end, const Visit& visit) const {
       for (; bits != 0; bits &= bits - 1) {
         const uint64_t degree = shape_.has_degrees ? degrees_[item] : 0;
         ++item;
-        visit(static_cast<uint32_t>(at + static_cast<unsigned>(__builtin_ctzll(bits))), place, degree);
+        visit(static_cast<uint32_t>(at + static_cast<unsigned>(__builtin_ctzll(bits))), place,
+              degree);
       }
     }
     return;
@@ -247,7 +272,9 @@ void ListIndex::scan(uint64_t first, uint64_t end, const Visit& visit) const {
     uint64_t bits = bitmap_[word];
     if (word == first / 64) bits &= ~uint64_t{0} << first % 64;
     if (end - word * 64 < 64) bits &= (uint64_t{1} << (end - word * 64)) - 1;
-    for (; bits != 0; bits &= bits - 1) one(word * 64 + static_cast<unsigned>(__builtin_ctzll(bits)));
+    for (; bits != 0; bits &= bits - 1) {
+      one(word * 64 + static_cast<unsigned>(__builtin_ctzll(bits)));
+    }
   }
 }
 

@@ -1,4 +1,5 @@
-// ListSink: where adjacency lists go, sorted: from an ArcSorter, or from a stored graph (lists_read.h).
+// ListSink: where adjacency lists go, sorted: from an ArcSorter, or from a stored graph
+// (lists_read.h).
 //
 //                    any thread         one at a time,       any thread
 //                                       by vertex
@@ -19,10 +20,10 @@ namespace graphlane {
 
 // Whole lists of ascending vertices.
 struct ListBatch {
-  std::vector<uint32_t> vertices;     // those with a list
-  std::vector<size_t> starts;         // of their lists in `neighbours`; and the end
-  std::vector<uint32_t> neighbours;   // ascending within a list
-  std::vector<uint8_t> weights;       // weight_bytes for each neighbour, or empty
+  std::vector<uint32_t> vertices;    // those with a list
+  std::vector<size_t> starts;        // of their lists in `neighbours`; and the end
+  std::vector<uint32_t> neighbours;  // ascending within a list
+  std::vector<uint8_t> weights;      // weight_bytes for each neighbour, or empty
   // Scratch of the sink, from prepare() to take() and from take() to settle().
   Buffer encoded;
   size_t encoded_bytes = 0;

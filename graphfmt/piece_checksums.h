@@ -1,4 +1,5 @@
-// PieceChecksums: a CRC32C for every `piece_bytes` of a file that is written from its begin to its end.
+// PieceChecksums: a CRC32C for every `piece_bytes` of a file that is written from its begin to its
+// end.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +28,9 @@ class PieceChecksums {
 
   const std::vector<uint32_t>& all() const { return checksums_; }
   // The checksum of the checksums themselves.
-  uint32_t checksum() const { return crc32c_extend(0, checksums_.data(), checksums_.size() * sizeof(uint32_t)); }
+  uint32_t checksum() const {
+    return crc32c_extend(0, checksums_.data(), checksums_.size() * sizeof(uint32_t));
+  }
 
  private:
   const uint32_t piece_bytes_;

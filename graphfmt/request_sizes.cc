@@ -46,7 +46,8 @@ AutoDepth auto_depth(const RequestSizes& sizes, uint64_t swept_bytes, uint32_t d
     const uint64_t spread = round_up(thread_count * mean / (kUnitsInFlight * device_count), kMiB);
     if (spread < depth.bytes) depth = {.bytes = spread, .reason = DepthReason::kThreads};
   }
-  const uint64_t balanced = swept_bytes / (kUnitsPerDevice * device_count) / kBlockSize * kBlockSize;
+  const uint64_t balanced =
+      swept_bytes / (kUnitsPerDevice * device_count) / kBlockSize * kBlockSize;
   if (balanced < depth.bytes) depth = {.bytes = balanced, .reason = DepthReason::kBalance};
   if (on_ssds && kStripeDepthSsd < depth.bytes) {
     depth = {.bytes = kStripeDepthSsd, .reason = DepthReason::kSsds};
@@ -64,7 +65,8 @@ double devices_touched(uint64_t request_bytes, uint64_t depth_bytes, uint32_t de
   if (request_bytes == 0) return 0;
   const uint64_t unit_pages = depth_bytes / kBlockSize;
   const uint64_t beyond = round_up(request_bytes, kBlockSize) / kBlockSize - 1;
-  const double one_more = static_cast<double>(beyond % unit_pages) / static_cast<double>(unit_pages);
+  const double one_more =
+      static_cast<double>(beyond % unit_pages) / static_cast<double>(unit_pages);
   const auto touched = [&](uint64_t units) {
     return static_cast<double>(std::min<uint64_t>(units, device_count));
   };

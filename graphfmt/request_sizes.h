@@ -1,9 +1,9 @@
 // RequestSizes: the sizes of a sweep's requests, and the stripe depth that suits them.
 //
-// A depth below the requests' size cuts each into several, and costs disks a seek apiece. A depth far above
-// it lets all concurrent requests meet on one device. So CSMqGraph (§3.1) takes a depth between the mean and
-// the maximum of the sizes. Its engine has many more threads than devices. auto_depth() takes the mean,
-// rounded up, within bounds:
+// A depth below the requests' size cuts each into several, and costs disks a seek apiece. A depth
+// far above it lets all concurrent requests meet on one device. So CSMqGraph (§3.1) takes a depth
+// between the mean and the maximum of the sizes. Its engine has many more threads than devices.
+// auto_depth() takes the mean, rounded up, within bounds:
 //
 //   mean       up to a multiple of 1 MiB (of 64 KiB below 1 MiB), at most the maximum
 //   threads    the requests of all threads at a time must have kUnitsInFlight units for every
@@ -28,7 +28,7 @@ class RequestSizes {
 
   uint64_t count() const { return count_; }
   // 0 without requests.
-  uint64_t mean_bytes() const;  // rounded up
+  uint64_t mean_bytes() const;    // rounded up
   uint64_t median_bytes() const;  // the lower one of an even number
   uint64_t max_bytes() const;
 

@@ -79,8 +79,8 @@ Outcome<void> check(const RmatOptions& options) {
   if (options.edges == 0) return make_error(EINVAL, "0 edges: a graph needs one at least");
   const double d = 1 - options.a - options.b - options.c;
   if (!(options.a >= 0 && options.b >= 0 && options.c >= 0 && d >= -1e-9)) {
-    return make_error(EINVAL, "a={} b={} c={}: must be shares of a total of 1", options.a, options.b,
-                      options.c);
+    return make_error(EINVAL, "a={} b={} c={}: must be shares of a total of 1", options.a,
+                      options.b, options.c);
   }
   return {};
 }

@@ -21,15 +21,15 @@ namespace graphlane {
 inline constexpr unsigned kRmatScaleMax = 30;  // 31 would reach beyond kVertexMax
 
 struct RmatOptions {
-  unsigned scale = 16;      // 2^scale vertices
+  unsigned scale = 16;  // 2^scale vertices
   uint64_t edges = 0;
   uint64_t seed = 1;
   double a = 0.57;
   double b = 0.19;
   double c = 0.19;
-  bool scramble = false;    // permute the numbers, so that low ones are not the hubs
+  bool scramble = false;  // permute the numbers, so that low ones are not the hubs
   uint64_t memory_budget_bytes = uint64_t{64} << 20;
-  unsigned threads = 0;     // 0: one for each core we may use
+  unsigned threads = 0;  // 0: one for each core we may use
 };
 
 // Edge `index` of the graph. Pure; for tests and for callers that need single edges.

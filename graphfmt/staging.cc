@@ -97,8 +97,10 @@ int Staging::replace() {
 }
 
 Outcome<void> Staging::commit() {
-  // Network filesystems report write errors at close(). A duplicate is closed, because `fd_` has the lock.
-  const bool is_written = kind_ == Kind::kDirectory || ::close(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0)) == 0;
+  // Network filesystems report write errors at close(). A duplicate is closed, because `fd_` has
+  // the lock.
+  const bool is_written =
+      kind_ == Kind::kDirectory || ::close(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0)) == 0;
   if (!is_written) return os_error(errno, final_path_, "cannot write");
   // Checked again: another process may have made a file of that name meanwhile.
   if (Outcome<void> may = may_replace(final_path_, kind_, overwrite_); !may) return may;
@@ -106,8 +108,8 @@ Outcome<void> Staging::commit() {
   int error = overwrite_ ? replace() : ENOENT;
   const bool exchanged = error == 0 && kind_ == Kind::kDirectory;
   if (error == ENOENT) {  // nothing is there
-    const Result<void> renamed = rename_new({.path = path_, .shown = path_},
-                                            {.path = final_path_, .shown = final_path_});
+    const Result<void> renamed =
+        rename_new({.path = path_, .shown = path_}, {.path = final_path_, .shown = final_path_});
     error = renamed ? 0 : renamed.error().code;
   }
   if (error != 0) return os_error(error, final_path_, "cannot rename the finished output to this");
@@ -115,7 +117,9 @@ Outcome<void> Staging::commit() {
   if (exchanged) fs::remove_all(path_, failed);
   const std::string old_path = std::exchange(path_, "");
   fd_.reset();
-  if (failed) return os_error(failed.value(), old_path, "written, but cannot remove what it replaces");
+  if (failed) {
+    return os_error(failed.value(), old_path, "written, but cannot remove what it replaces");
+  }
   return {};
 }
 

@@ -4,8 +4,8 @@
 //   /data/.grid.partial-4711   while building, locked (flock) by this process
 //   /data/grid                 after commit()
 //
-// Destroying an uncommitted Staging removes what was built. After a kill the leftover has no lock holder, by
-// which the next Staging for the same name recognizes it and removes it.
+// Destroying an uncommitted Staging removes what was built. After a kill the leftover has no lock
+// holder, by which the next Staging for the same name recognizes it and removes it.
 #pragma once
 
 #include <string>
@@ -35,7 +35,7 @@ class Staging {
 
   const std::string& path() const { return path_; }              // where to build
   const std::string& final_path() const { return final_path_; }  // symlinks resolved
-  int fd() const { return fd_.get(); }                            // a file: open for writing
+  int fd() const { return fd_.get(); }                           // a file: open for writing
 
   // An error with `shown`, what the user calls the output, for the place where it is built.
   Error with_final_name(Error error, const std::string& shown) const;

@@ -9,20 +9,22 @@ namespace graphlane {
 
 Outcome<GraphHeader> read_header_of(const GraphDirectory& directory, GraphKind kind) {
   if (!directory.has(kGraphHeaderFile)) {
-    return make_error(EINVAL, "{}: not a stored graph: it has no file `{}`", directory.path(), kGraphHeaderFile);
+    return make_error(EINVAL, "{}: not a stored graph: it has no file `{}`", directory.path(),
+                      kGraphHeaderFile);
   }
   const auto bytes = directory.read(kGraphHeaderFile, kGraphHeaderBytes);
   if (!bytes) return bytes.error();
   auto header = parse_header(*bytes, directory.path_of(kGraphHeaderFile));
   if (!header) return header.error();
   if (header->kind != kind) {
-    return make_error(ENOTSUP, "{}: a graph of kind {}, expected {}", directory.path(), name_of(header->kind), name_of(kind));
+    return make_error(ENOTSUP, "{}: a graph of kind {}, expected {}", directory.path(),
+                      name_of(header->kind), name_of(kind));
   }
   return header;
 }
 
-Outcome<GraphHeader::File> find_stored_file(const GraphDirectory& directory, const GraphHeader& header,
-                                            const std::string& name) {
+Outcome<GraphHeader::File> find_stored_file(const GraphDirectory& directory,
+                                            const GraphHeader& header, const std::string& name) {
   const GraphHeader::File* const file = header.find(name);
   if (file == nullptr) {
     return make_error(EIO, "{}: names no file {}", directory.path_of(kGraphHeaderFile), name);
@@ -31,12 +33,14 @@ Outcome<GraphHeader::File> find_stored_file(const GraphDirectory& directory, con
   if (!there) return there.error();
   if (there->size_bytes != file->size_bytes) {
     return make_error(EIO, "{}: byte {}: {} bytes, expected {}", directory.path_of(name),
-                      std::min(there->size_bytes, file->size_bytes), there->size_bytes, file->size_bytes);
+                      std::min(there->size_bytes, file->size_bytes), there->size_bytes,
+                      file->size_bytes);
   }
   return *file;
 }
 
-Outcome<Buffer> read_pinned_file(const GraphDirectory& directory, const GraphHeader& header, const std::string& name) {
+Outcome<Buffer> read_pinned_file(const GraphDirectory& directory, const GraphHeader& header,
+                                 const std::string& name) {
   const std::string path = directory.path_of(name);
   const auto file = find_stored_file(directory, header, name);
   if (!file) return file.error();
@@ -46,31 +50,39 @@ Outcome<Buffer> read_pinned_file(const GraphDirectory& directory, const GraphHea
   if (!content) return make_error(ENOMEM, "{}: no memory for its {} bytes", path, file->size_bytes);
   if (auto done = opened->read({0, file->size_bytes}, content->data()); !done) return done.error();
   if (crc32c_extend(0, content->data(), file->size_bytes) != file->checksum) {
-    return make_error(EIO, "{}: byte 0: its checksum is not the header's: it is damaged, or another graph's", path);
+    return make_error(
+        EIO, "{}: byte 0: its checksum is not the header's: it is damaged, or another graph's",
+        path);
   }
   return std::move(*content);
 }
 
-Outcome<std::span<const uint32_t>> take_piece_checksums(const GraphDirectory& directory, const GraphHeader& header,
-                                                        const std::string& name, uint64_t expected_bytes,
+Outcome<std::span<const uint32_t>> take_piece_checksums(const GraphDirectory& directory,
+                                                        const GraphHeader& header,
+                                                        const std::string& name,
+                                                        uint64_t expected_bytes,
                                                         const ChecksumTable& table) {
   const auto file = find_stored_file(directory, header, name);
   if (!file) return file.error();
   if (file->size_bytes != expected_bytes) {
     return make_error(EIO, "{}: byte {}: {} bytes, but by its {} {}", directory.path_of(name),
-                      std::min(file->size_bytes, expected_bytes), file->size_bytes, table.sizes_by, expected_bytes);
+                      std::min(file->size_bytes, expected_bytes), file->size_bytes, table.sizes_by,
+                      expected_bytes);
   }
   const uint64_t piece_bytes = header.checksum_piece_bytes;
   const uint64_t count = (expected_bytes + piece_bytes - 1) / piece_bytes;
   const uint64_t size = round_up(count * sizeof(uint32_t), 8);
   const size_t at = table.size_bytes - table.rest.size();
   if (table.rest.size() < size) {
-    return make_error(EIO, "{}: byte {}: ends in the checksums of {}", table.path, table.size_bytes, name);
+    return make_error(EIO, "{}: byte {}: ends in the checksums of {}", table.path, table.size_bytes,
+                      name);
   }
   if (crc32c_extend(0, table.rest.data(), count * sizeof(uint32_t)) != file->checksum) {
-    return make_error(EIO, "{}: byte {}: the checksums of {} are not the header's", table.path, at, name);
+    return make_error(EIO, "{}: byte {}: the checksums of {} are not the header's", table.path, at,
+                      name);
   }
-  const std::span<const uint32_t> checksums{reinterpret_cast<const uint32_t*>(table.rest.data()), count};
+  const std::span<const uint32_t> checksums{reinterpret_cast<const uint32_t*>(table.rest.data()),
+                                            count};
   table.rest = table.rest.subspan(size);
   return checksums;
 }

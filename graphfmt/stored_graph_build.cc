@@ -101,7 +101,8 @@ Outcome<void> write_new_file(const std::string& path, const void* data, size_t s
   return file->close();
 }
 
-Outcome<StoredGraphSummary> build_stored_graph(const StoredGraphOptions& options, StoredGraphFormat& format) {
+Outcome<StoredGraphSummary> build_stored_graph(const StoredGraphOptions& options,
+                                               StoredGraphFormat& format) {
   return or_no_memory([&]() -> Outcome<StoredGraphSummary> {
     if (options.overwrite) {
       if (auto may = may_become_stored_graph(options.output); !may) return may.error();

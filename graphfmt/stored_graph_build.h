@@ -2,8 +2,8 @@
 //
 //   read_edges ─▶ ArcSorter ─▶ write_side(kOut) ─▶ write_side(kIn), if directed ─▶ end() ─▶ header ─▶ rename
 //
-// The directory is built beside its name and renamed when it is complete (staging.h). The files do not depend on the
-// number of threads, nor on the budget as far as the format's own choices do not.
+// The directory is built beside its name and renamed when it is complete (staging.h). The files do
+// not depend on the number of threads, nor on the budget as far as the format's own choices do not.
 #pragma once
 
 #include <functional>
@@ -30,16 +30,17 @@ struct StoredGraphOptions {
 struct StoredGraphSummary {
   uint64_t vertex_count = 0;
   uint64_t edge_count = 0;
-  uint64_t arc_count = 0;      // in one direction's lists
-  uint64_t output_bytes = 0;   // of all files
-  uint64_t spilled_bytes = 0;  // of the sort; 0: the graph fitted into the memory budget
+  uint64_t arc_count = 0;               // in one direction's lists
+  uint64_t output_bytes = 0;            // of all files
+  uint64_t spilled_bytes = 0;           // of the sort; 0: the graph fitted into the memory budget
   std::vector<std::string> notes = {};  // of the edge list
 };
 
 // The arcs of one direction's lists.
 struct SideArcs {
   uint64_t all = 0;
-  // Those with a neighbour that is not below the vertex: the edges, where each stands in both ends' lists.
+  // Those with a neighbour that is not below the vertex: the edges, where each stands in both ends'
+  // lists.
   uint64_t single = 0;
 };
 
@@ -49,11 +50,12 @@ class StoredGraphFormat {
   // Gives the sorted lists of a direction to the sink.
   using Merge = std::function<Outcome<void>(ListSink&)>;
 
-  // The header has its vertex count, codec, weights and direction. Sets the fields that only this format has.
+  // The header has its vertex count, codec, weights and direction. Sets the fields that only this
+  // format has.
   virtual void begin(uint64_t input_edge_count, GraphHeader& header) = 0;
   // Writes a direction's files into `dir`, and names them in the header.
-  virtual Outcome<SideArcs> write_side(Direction direction, const Merge& merge, const std::string& dir,
-                                       GraphHeader& header) = 0;
+  virtual Outcome<SideArcs> write_side(Direction direction, const Merge& merge,
+                                       const std::string& dir, GraphHeader& header) = 0;
   // Writes files that belong to both directions.
   virtual Outcome<void> end(const std::string& dir, GraphHeader& header) {
     (void)dir, (void)header;
@@ -64,7 +66,8 @@ class StoredGraphFormat {
   ~StoredGraphFormat() = default;
 };
 
-Outcome<StoredGraphSummary> build_stored_graph(const StoredGraphOptions& options, StoredGraphFormat& format);
+Outcome<StoredGraphSummary> build_stored_graph(const StoredGraphOptions& options,
+                                               StoredGraphFormat& format);
 
 // A directory may be overwritten by a stored graph only if it is one or empty; EEXIST: another.
 Outcome<void> may_become_stored_graph(const std::string& dir);

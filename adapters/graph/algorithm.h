@@ -21,26 +21,26 @@
 
 namespace graphlane {
 
-// Where the rank of vertices without out-arcs goes: nowhere, so that the sum falls below 1, or to all
-// vertices in equal shares.
+// Where the rank of vertices without out-arcs goes: nowhere, so that the sum falls below 1, or to
+// all vertices in equal shares.
 enum class Dangling { kNone, kUniform };
 
 struct AlgorithmOptions {
-  std::vector<uint64_t> sources = {};          // none: vertex 0, or as the algorithm says
-  std::optional<uint64_t> iterations = {};     // none: as the algorithm says
-  std::optional<double> tolerance = {};        // PageRank: stop when ranks together move less
+  std::vector<uint64_t> sources = {};       // none: vertex 0, or as the algorithm says
+  std::optional<uint64_t> iterations = {};  // none: as the algorithm says
+  std::optional<double> tolerance = {};     // PageRank: stop when ranks together move less
   double damping = 0.85;
   Dangling dangling = Dangling::kUniform;
 };
 
 // Options that only the engine kv takes.
 struct KvRunOptions {
-  double portion = 1;            // of the state table that a round takes, above 0, at most 1
-  unsigned workers = 1;          // processes
-  std::string init = {};         // FILE.npy: values to begin with
-  std::optional<double> alpha = {};     // Katz; none: one that converges
+  double portion = 1;                // of the state table that a round takes, above 0, at most 1
+  unsigned workers = 1;              // processes
+  std::string init = {};             // FILE.npy: values to begin with
+  std::optional<double> alpha = {};  // Katz; none: one that converges
   std::string cache_policy = "hot";  // "hot-last", or as kv::parse_policy() has them
-  uint32_t buffer_pages = 64;    // of each thread's prefetching buffer
+  uint32_t buffer_pages = 64;        // of each thread's prefetching buffer
   uint32_t prefetch_pages = 0;
 };
 
@@ -50,10 +50,11 @@ struct RunRequest {
   unsigned threads = 0;  // 0: as many as there are cores
   uint64_t cache_bytes = 64 << 20;
   bool in_memory = false;
-  // The next three are for the engine hybrid. Memory for vertices' values; none: half of what is available.
+  // The next three are for the engine hybrid. Memory for vertices' values; none: half of what is
+  // available.
   std::optional<uint64_t> value_memory_bytes = {};
-  bool accumulates = false;  // values pass on in the next iteration only
-  std::string model = {};  // hybrid, push, pull or random
+  bool accumulates = false;   // values pass on in the next iteration only
+  std::string model = {};     // hybrid, push, pull or random
   bool wants_values = false;  // of each vertex; else only the summary counts
   ReadVariant variant = {};
   KvRunOptions kv = {};
@@ -62,8 +63,8 @@ struct RunRequest {
 // A value for each vertex.
 struct ResultColumn {
   std::string name;
-  std::variant<std::vector<int32_t>, std::vector<int64_t>, std::vector<uint32_t>, std::vector<uint64_t>,
-               std::vector<double>>
+  std::variant<std::vector<int32_t>, std::vector<int64_t>, std::vector<uint32_t>,
+               std::vector<uint64_t>, std::vector<double>>
       values;
 };
 
@@ -72,7 +73,7 @@ struct AlgorithmResult {
   std::vector<ResultColumn> columns = {};
   // The text for -1 and infinity in text files, in the first column. Empty: the number.
   std::string unreached = {};
-  Json summary = Json::object();  // the members' order is the one to print
+  Json summary = Json::object();    // the members' order is the one to print
   Json iterations = Json::array();  // for --explain: an object each; empty: the engine tells none
   RunStats stats = {};
 };

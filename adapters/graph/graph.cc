@@ -57,8 +57,9 @@ Outcome<std::unique_ptr<Graph>> Graph::open(const std::string& path, const Graph
                         graph->lists_->piece_bytes(), PageReader::kPageBytes);
     }
     if (!options.in_memory) {
-      auto pages = PageReader::start({.budget_bytes = std::max(options.cache_bytes, kGraphCacheBytesMin),
-                                      .merges = options.variant.merge != Merge::kNone});
+      auto pages =
+          PageReader::start({.budget_bytes = std::max(options.cache_bytes, kGraphCacheBytesMin),
+                             .merges = options.variant.merge != Merge::kNone});
       if (!pages) return os_error(pages.error().code, path, "no memory for the page cache");
       graph->pages_ = std::move(*pages);
     }
@@ -118,15 +119,20 @@ void Graph::read_weights(const std::byte* from, std::span<double> to) const {
 // Reads all of the file, and checks it.
 Outcome<const std::byte*> Graph::load(const OpenPagedFile& file) {
   Outcome<Buffer> buffer = Buffer::allocate(round_up(file.size_bytes() + kBehindBytes, kBlockSize));
-  if (!buffer) return make_error(ENOMEM, "{}: no memory for its {} bytes", file.path(), file.size_bytes());
+  if (!buffer) {
+    return make_error(ENOMEM, "{}: no memory for its {} bytes", file.path(), file.size_bytes());
+  }
   std::byte* const memory = buffer->as<std::byte>();
   struct Nothing {};
   const uint64_t size = file.size_bytes();
   const Outcome<void> loaded = for_each_index<Nothing>(
-      usable_threads(0), (size + kLoadBytes - 1) / kLoadBytes, [&](size_t index, Nothing&) -> Outcome<void> {
+      usable_threads(0), (size + kLoadBytes - 1) / kLoadBytes,
+      [&](size_t index, Nothing&) -> Outcome<void> {
         const uint64_t begin = index * kLoadBytes;
         const uint64_t end = std::min(begin + kLoadBytes, size);
-        if (Outcome<void> read = file.read({begin, end - begin}, memory + begin); !read) return read;
+        if (Outcome<void> read = file.read({begin, end - begin}, memory + begin); !read) {
+          return read;
+        }
         for (uint64_t at = begin; at < end; at += kBlockSize) {
           const uint64_t count = std::min(kBlockSize, end - at);
           if (file.paged().checker->is_sound(at / kBlockSize, {memory + at, count})) continue;

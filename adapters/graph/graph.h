@@ -36,8 +36,9 @@ enum class Merge : uint8_t { kLists, kPages, kNone };
 // For experiments: FlashGraph's figures 12 and 13. The defaults are the fastest.
 struct ReadVariant {
   Merge merge = Merge::kLists;
-  uint32_t page_bytes = 4096;  // lists are read by blocks of this size, a power of 2 from 4096 to 1 MiB
-  bool random_order = false;   // vertices run in a random order
+  // lists are read by blocks of this size, a power of 2 from 4096 to 1 MiB
+  uint32_t page_bytes = 4096;
+  bool random_order = false;  // vertices run in a random order
 };
 
 struct GraphOptions {
@@ -50,7 +51,8 @@ inline constexpr uint64_t kGraphCacheBytesMin = 4 << 20;
 
 class Graph {
  public:
-  // Errors are one line that names the file. EIO: damaged; EINVAL: no graph; ENOTSUP: of another format.
+  // Errors are one line that names the file. EIO: damaged; EINVAL: no graph; ENOTSUP: of another
+  // format.
   static Outcome<std::unique_ptr<Graph>> open(const std::string& path, const GraphOptions& options);
   ~Graph();
 
@@ -69,7 +71,8 @@ class Graph {
   // Arcs of the vertex; kBoth: of both of a directed graph's. Reads no device.
   uint64_t degree(VertexId v, EdgeSide side) const {
     const uint64_t out_or_in = sides_[side_place(side)].index->degree(v);
-    return side == EdgeSide::kBoth && is_directed() ? out_or_in + sides_[1].index->degree(v) : out_or_in;
+    return side == EdgeSide::kBoth && is_directed() ? out_or_in + sides_[1].index->degree(v)
+                                                    : out_or_in;
   }
 
   // ---- For the readers of lists
@@ -78,13 +81,12 @@ class Graph {
   struct Side {
     const ListIndex* index = nullptr;
     const OpenPagedFile* lists = nullptr;
-    const OpenPagedFile* weights = nullptr;   // nullptr: none, or not wanted
-    const std::byte* lists_memory = nullptr;  // of a graph in memory; 32 bytes may be read behind the end
+    const OpenPagedFile* weights = nullptr;  // nullptr: none, or not wanted
+    // of a graph in memory; 32 bytes may be read behind the end
+    const std::byte* lists_memory = nullptr;
     const std::byte* weights_memory = nullptr;
   };
-  const Side& side(EdgeSide side) const {
-    return sides_[side_place(side)];
-  }
+  const Side& side(EdgeSide side) const { return sides_[side_place(side)]; }
   PageReader& pages() const { return *pages_; }
   // The size of an arc's weight in its file; and numbers from the file's bytes.
   size_t weight_bytes() const { return graphlane::weight_bytes(header().weight); }

@@ -76,8 +76,11 @@ Outcome<void> write_text_rows(const AlgorithmResult& result, ResultFile& file, b
     fmt::format_to(std::back_inserter(file.text()), "{}", row);
     for (size_t c = 0; c < columns; ++c) {
       file.text() += csv ? ',' : ' ';
-      std::visit([&](const auto& values) { append_number(file.text(), values[row], csv ? none : result.unreached); },
-                 result.columns[c].values);
+      std::visit(
+          [&](const auto& values) {
+            append_number(file.text(), values[row], csv ? none : result.unreached);
+          },
+          result.columns[c].values);
     }
     file.text() += '\n';
     if (Outcome<void> written = file.flush(false); !written) return written;
@@ -90,12 +93,16 @@ std::string numpy_header(const AlgorithmResult& result) {
   std::string type;
   for (const ResultColumn& column : result.columns) {
     const char* const name = std::visit(
-        [](const auto& values) { return numpy_type<typename std::decay_t<decltype(values)>::value_type>(); },
+        [](const auto& values) {
+          return numpy_type<typename std::decay_t<decltype(values)>::value_type>();
+        },
         column.values);
-    type += result.columns.size() == 1 ? fmt::format("'{}'", name) : fmt::format("('{}', '{}'), ", column.name, name);
+    type += result.columns.size() == 1 ? fmt::format("'{}'", name)
+                                       : fmt::format("('{}', '{}'), ", column.name, name);
   }
   if (result.columns.size() != 1) type = "[" + type + "]";
-  std::string text = fmt::format("{{'descr': {}, 'fortran_order': False, 'shape': ({},), }}", type, result_rows(result));
+  std::string text = fmt::format("{{'descr': {}, 'fortran_order': False, 'shape': ({},), }}", type,
+                                 result_rows(result));
   constexpr size_t kBefore = 10;
   while ((kBefore + text.size() + 1) % 64 != 0) text += ' ';
   text += '\n';
@@ -134,8 +141,9 @@ Outcome<void> write_result(const AlgorithmResult& result, const std::string& pat
   if (!staging) return staging.error();
   const std::string extension = std::filesystem::path(path).extension().string();
   ResultFile file(*staging);
-  const Outcome<void> written =
-      extension == ".npy" ? write_numpy(result, file) : write_text_rows(result, file, extension == ".csv");
+  const Outcome<void> written = extension == ".npy"
+                                    ? write_numpy(result, file)
+                                    : write_text_rows(result, file, extension == ".csv");
   if (!written) return written;
   return staging->commit();
 }

@@ -23,7 +23,8 @@ class HugePageAllocator {
     const size_t bytes = count * sizeof(T);
     if (bytes < kHugePageBytes) return static_cast<T*>(::operator new(bytes));
     void* const memory = ::operator new(bytes, std::align_val_t{kHugePageBytes});
-    (void)::madvise(memory, bytes / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);  // or it stays as it is
+    // or it stays as it is
+    (void)::madvise(memory, bytes / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
     return static_cast<T*>(memory);
   }
   void deallocate(T* memory, size_t count) {

@@ -22,12 +22,14 @@ uint64_t page_of(uint64_t offset) { return offset / kBlockSize; }
 
 }  // namespace
 
-void SweepPlan::add_range(const BlockIndexPtr& index, uint64_t first, uint64_t end, const SweepChunk& like) {
+void SweepPlan::add_range(const BlockIndexPtr& index, uint64_t first, uint64_t end,
+                          const SweepChunk& like) {
   if (index == nullptr) return;
   const ListIndex& lists = index->index;
   // Few bytes may be many arcs, which are decoded together.
   const uint64_t arcs = std::max<uint64_t>(lists.arc_count(), 1);
-  const uint64_t bytes_max = std::clamp<uint64_t>(BlockSweep::kChunkArcs * lists.lists_bytes() / arcs, 4096, BlockSweep::kChunkBytes);
+  const uint64_t bytes_max = std::clamp<uint64_t>(
+      BlockSweep::kChunkArcs * lists.lists_bytes() / arcs, 4096, BlockSweep::kChunkBytes);
   const uint64_t group = lists.shape().has_groups ? kIndexGroupVertices : 1;
   while (first < end) {
     const uint64_t from = lists.offset(first);
@@ -131,7 +133,8 @@ class BlockSweep::Worker {
  public:
   Worker(const DualGraph& graph, unsigned number, unsigned worker_count)
       : graph_(graph), number_(number), queue_(graph.pages()), decoder_(graph) {
-    bytes_max_ = std::clamp<uint64_t>(graph.cache_bytes() / 4 / worker_count, kChunkBytes, kSlotBytesMax);
+    bytes_max_ =
+        std::clamp<uint64_t>(graph.cache_bytes() / 4 / worker_count, kChunkBytes, kSlotBytesMax);
   }
   ~Worker() { drain(); }
 
@@ -156,7 +159,9 @@ class BlockSweep::Worker {
         shared.turns.wait(seen);
       }
       if (error_) stop(shared);
-      if (interrupt_requested.load(std::memory_order_relaxed)) fail(make_error(EINTR, "interrupted"), shared);
+      if (interrupt_requested.load(std::memory_order_relaxed)) {
+        fail(make_error(EINTR, "interrupted"), shared);
+      }
     }
     drain();
   }
@@ -196,13 +201,16 @@ class BlockSweep::Worker {
     const SweepChunk& chunk = shared.plan.chunks[number];
     slot.chunk = &chunk;
     begun_.push_back(&slot);
-    const DualBlock& block = graph_.dual().block(chunk.index->side, chunk.index->own, chunk.index->other);
+    const DualBlock& block =
+        graph_.dual().block(chunk.index->side, chunk.index->own, chunk.index->other);
     slot.pending = graph_.has_weights() ? 2 : 1;
-    begin(slot, slot.lists, graph_.blocks(chunk.index->side), {block.lists.offset + chunk.lists.offset, chunk.lists.length_bytes});
+    begin(slot, slot.lists, graph_.blocks(chunk.index->side),
+          {block.lists.offset + chunk.lists.offset, chunk.lists.length_bytes});
     if (graph_.has_weights()) {
       const auto [first, end] = arcs_of(shared.plan, chunk);
       const uint64_t size = graph_.weight_bytes();
-      begin(slot, slot.weights, graph_.weights(chunk.index->side), {(block.first_arc + first) * size, (end - first) * size});
+      begin(slot, slot.weights, graph_.weights(chunk.index->side),
+            {(block.first_arc + first) * size, (end - first) * size});
     }
     return true;
   }
@@ -210,7 +218,8 @@ class BlockSweep::Worker {
   static std::pair<uint64_t, uint64_t> arcs_of(const SweepPlan& plan, const SweepChunk& chunk) {
     const ListIndex& index = chunk.index->index;
     if (chunk.is_range) return {index.first_arc(chunk.first), index.first_arc(chunk.end)};
-    return {index.first_arc(plan.items[chunk.first].vertex), index.first_arc(plan.items[chunk.end - 1].vertex + uint64_t{1})};
+    return {index.first_arc(plan.items[chunk.first].vertex),
+            index.first_arc(plan.items[chunk.end - 1].vertex + uint64_t{1})};
   }
 
   void begin(Slot& slot, Reading& reading, const OpenPagedFile& file, ByteRange range) {
@@ -219,22 +228,28 @@ class BlockSweep::Worker {
     reading.file = &file;
     reading.range = range;
     bytes_ += range.length_bytes;
-    if (reading.bytes.size() < range.length_bytes + kDecodeSlackBytes) reading.bytes.resize(range.length_bytes + kDecodeSlackBytes);
+    if (reading.bytes.size() < range.length_bytes + kDecodeSlackBytes) {
+      reading.bytes.resize(range.length_bytes + kDecodeSlackBytes);
+    }
     queue_.submit(file.paged(), range, reading);
   }
 
   void arrived(Reading& reading, const PageBytes& bytes) noexcept {
     if (bytes.size_bytes() < reading.range.length_bytes) {
-      keep(make_error(EIO, "{}: ends at byte {}", reading.file->path(), reading.range.offset + bytes.size_bytes()));
+      keep(make_error(EIO, "{}: ends at byte {}", reading.file->path(),
+                      reading.range.offset + bytes.size_bytes()));
     } else if (!error_) {
-      bytes.copy(0, {reinterpret_cast<std::byte*>(reading.bytes.data()), reading.range.length_bytes});
+      bytes.copy(0,
+                 {reinterpret_cast<std::byte*>(reading.bytes.data()), reading.range.length_bytes});
     }
     if (--reading.slot->pending == 0) ++arrived_;
   }
   void lost(Reading& reading, int code) noexcept {
-    keep(code == EBADMSG ? make_error(EIO, "{}: damaged between byte {} and byte {}: its checksum is wrong",
-                                      reading.file->path(), reading.range.offset, reading.range.end())
-                         : os_error(code, reading.file->path(), fmt::format("cannot read byte {}", reading.range.offset)));
+    keep(code == EBADMSG
+             ? make_error(EIO, "{}: damaged between byte {} and byte {}: its checksum is wrong",
+                          reading.file->path(), reading.range.offset, reading.range.end())
+             : os_error(code, reading.file->path(),
+                        fmt::format("cannot read byte {}", reading.range.offset)));
     if (--reading.slot->pending == 0) ++arrived_;
   }
 
@@ -245,7 +260,8 @@ class BlockSweep::Worker {
       if (slot.pending > 0 || !shared.turns.has_come(*slot.chunk)) continue;
       begun_.erase(begun_.begin() + static_cast<ptrdiff_t>(i));
       --arrived_;
-      bytes_ -= slot.lists.range.length_bytes + (graph_.has_weights() ? slot.weights.range.length_bytes : 0);
+      bytes_ -= slot.lists.range.length_bytes +
+                (graph_.has_weights() ? slot.weights.range.length_bytes : 0);
       if (!error_) process(slot, shared);
       if (error_) {
         stop(shared);
@@ -261,7 +277,8 @@ class BlockSweep::Worker {
   void process(Slot& slot, Shared& shared) {
     const uint8_t* const weights = graph_.has_weights() ? slot.weights.bytes.data() : nullptr;
     try {
-      const auto lists = decoder_.decode(shared.plan, *slot.chunk, slot.lists.bytes.data(), weights);
+      const auto lists =
+          decoder_.decode(shared.plan, *slot.chunk, slot.lists.bytes.data(), weights);
       if (!lists) return keep(lists.error());
       ++stats_.chunks;
       stats_.lists += lists->vertices.size();

@@ -1,16 +1,17 @@
-// BlockSweep: lists of blocks are read, by the lanes and ahead of the computation, decoded, and given to a function, chunk
-// by chunk, on all workers.
+// BlockSweep: lists of blocks are read, by the lanes and ahead of the computation, decoded, and
+// given to a function, chunk by chunk, on all workers.
 //
 //   plan: chunks ─▶ a worker takes the next, asks for its pages (PageQueue)
 //                   ─▶ it is there: copied into the chunk's own memory
 //                   ─▶ its turn has come: decoded, given to the function
 //
-// A chunk is a range of bytes of one block: all lists of a range of vertices, or some lists that lie on the same or
-// adjacent pages.
+// A chunk is a range of bytes of one block: all lists of a range of vertices, or some lists that
+// lie on the same or adjacent pages.
 //
-// Turns: chunks of a group go step by step: no chunk of a step begins before all of the steps before are done. Those of
-// one step, and of different groups, run at the same time. So what has one group for each interval of targets, and a
-// step for each block, needs no atomics, and adds numbers in one order whatever the threads.
+// Turns: chunks of a group go step by step: no chunk of a step begins before all of the steps
+// before are done. Those of one step, and of different groups, run at the same time. So what has
+// one group for each interval of targets, and a step for each block, needs no atomics, and adds
+// numbers in one order whatever the threads.
 //
 // Threads: run() by the thread of the pool.
 #pragma once
@@ -21,8 +22,8 @@
 #include <span>
 #include <vector>
 
-#include "adapters/hybrid/dual_graph.h"
 #include "adapters/graph/worker_pool.h"
+#include "adapters/hybrid/dual_graph.h"
 
 namespace graphlane::hybrid {
 
@@ -54,14 +55,15 @@ struct SweepPlan {
     chunks.clear();
     items.clear();
   }
-  // Chunks for all lists of the block's vertices [first, end), each of about kChunkBytes. They take the group and
-  // step of `like`, and its tag.
+  // Chunks for all lists of the block's vertices [first, end), each of about kChunkBytes. They take
+  // the group and step of `like`, and its tag.
   void add_range(const BlockIndexPtr& index, uint64_t first, uint64_t end, const SweepChunk& like);
   // Chunks for items from `first_item` on, which belong to the block and ascend.
   void add_items(const BlockIndexPtr& index, uint64_t first_item, const SweepChunk& like);
 };
 
-// The lists of a chunk: that of vertices[i] is neighbours[starts[i]] … neighbours[starts[i + 1] - 1].
+// The lists of a chunk: that of vertices[i] is neighbours[starts[i]] … neighbours[starts[i + 1] -
+// 1].
 struct ChunkLists {
   std::span<const uint32_t> vertices;  // in their interval
   std::span<const uint32_t> starts;
@@ -83,7 +85,8 @@ class BlockSweep {
  public:
   static constexpr uint64_t kChunkBytes = 128 << 10;
   static constexpr uint64_t kChunkArcs = 512 << 10;  // about, of a block with shorter codes
-  using Body = std::function<Outcome<void>(unsigned worker, const SweepChunk& chunk, const ChunkLists& lists)>;
+  using Body = std::function<Outcome<void>(unsigned worker, const SweepChunk& chunk,
+                                           const ChunkLists& lists)>;
 
   BlockSweep(const DualGraph& graph, WorkerPool& pool);
   ~BlockSweep();

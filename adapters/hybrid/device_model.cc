@@ -17,7 +17,8 @@ constexpr double kArcsPerSecond = 60e6;  // of a thread
 // Measuring would take longer than reading a smaller file.
 constexpr uint64_t kProbedBytesMin = 1 << 20;
 constexpr unsigned kProbeReads = 8;
-constexpr uint64_t kProbeBytes = 1 << 20;  // of large reads, where they are at most a 64th of the file
+// of large reads, where they are at most a 64th of the file
+constexpr uint64_t kProbeBytes = 1 << 20;
 // Devices that answer more random reads are no disks, whatever they say (virtual ones say so).
 constexpr double kDiskReadsMax = 1000;
 
@@ -35,7 +36,8 @@ Outcome<std::optional<DeviceModel>> calibrated(const std::string& root) {
     if (!text) return text.error();
     const auto calibration = parse_calibration(*text, path);
     if (!calibration) return calibration.error();
-    if (!*calibration || (*calibration)->bytes_per_second == 0 || (*calibration)->small_ios_per_second == 0) {
+    if (!*calibration || (*calibration)->bytes_per_second == 0 ||
+        (*calibration)->small_ios_per_second == 0) {
       return std::optional<DeviceModel>();
     }
     all.bytes_per_second += static_cast<double>((*calibration)->bytes_per_second);
@@ -52,15 +54,19 @@ class ProbeTask final : public PageTask {
   int error = 0;
 };
 
-Outcome<double> seconds_of_reads(const DualGraph& graph, const OpenPagedFile& file, std::span<const ByteRange> ranges) {
+Outcome<double> seconds_of_reads(const DualGraph& graph, const OpenPagedFile& file,
+                                 std::span<const ByteRange> ranges) {
   ProbeTask task;
   PageQueue queue(graph.pages());
   const auto begin = std::chrono::steady_clock::now();
   for (const ByteRange& range : ranges) queue.submit(file.paged(), range, task);
   while (queue.wait()) {
   }
-  if (task.error != 0) return os_error(task.error == EBADMSG ? EIO : task.error, file.path(), "cannot read");
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (task.error != 0) {
+    return os_error(task.error == EBADMSG ? EIO : task.error, file.path(), "cannot read");
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return std::max(seconds, 1e-6);
 }
 
@@ -80,10 +86,13 @@ Outcome<DeviceModel> probed(const DualGraph& graph, const OpenPagedFile& file) {
   }
   std::vector<ByteRange> large;
   const uint64_t first = file.size_bytes() / 2 / kProbeBytes * kProbeBytes;
-  for (uint64_t at = 0; at < kProbeBytes; at += kProbeBytes / 4) large.push_back({first + at, kProbeBytes / 4});
+  for (uint64_t at = 0; at < kProbeBytes; at += kProbeBytes / 4) {
+    large.push_back({first + at, kProbeBytes / 4});
+  }
   const auto whole = seconds_of_reads(graph, file, large);
   if (!whole) return whole.error();
-  return DeviceModel{.bytes_per_second = kProbeBytes / *whole, .reads_per_second = reads_per_second};
+  return DeviceModel{.bytes_per_second = kProbeBytes / *whole,
+                     .reads_per_second = reads_per_second};
 }
 
 }  // namespace

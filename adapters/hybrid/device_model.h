@@ -28,21 +28,24 @@ struct DeviceModel {
   double reads_per_second = 50e3;   // of single pages at random places
   double arcs_per_second = 100e6;   // decoded and given to the program, all threads together
 
-  // A read of one page takes 1 / reads_per_second; more pages behind it come with the throughput of large reads.
+  // A read of one page takes 1 / reads_per_second; more pages behind it come with the throughput of
+  // large reads.
   double read_seconds(const ReadCost& cost) const {
     constexpr uint64_t kPage = 4096;
     const uint64_t rest = cost.bytes - std::min(cost.bytes, cost.reads * kPage);
-    return static_cast<double>(cost.reads) / reads_per_second + static_cast<double>(rest) / bytes_per_second;
+    return static_cast<double>(cost.reads) / reads_per_second +
+           static_cast<double>(rest) / bytes_per_second;
   }
   // Reading and computing go on at the same time.
   double seconds(const ReadCost& cost) const {
-    const double reading = read_seconds(cost), computing = static_cast<double>(cost.arcs) / arcs_per_second;
+    const double reading = read_seconds(cost),
+                 computing = static_cast<double>(cost.arcs) / arcs_per_second;
     return std::max(reading, computing);
   }
 };
 
-// The speed of the graph's devices, as `graphlane calibrate` has measured them. Without it, a few reads measure them now;
-// of a file below 1 MiB, an SSD is assumed.
+// The speed of the graph's devices, as `graphlane calibrate` has measured them. Without it, a few
+// reads measure them now; of a file below 1 MiB, an SSD is assumed.
 Outcome<DeviceModel> measure_devices(DualGraph& graph, unsigned threads);
 
 }  // namespace graphlane::hybrid

@@ -31,7 +31,8 @@ class DualGraph::Checker final : public PageChecker {
  public:
   Checker(const Dual& dual, DualSide side, DualPart part) : dual_(dual), side_(side), part_(part) {}
   bool is_sound(uint64_t page_index, std::span<const std::byte> bytes) const override {
-    return dual_.is_sound_piece(side_, part_, page_index, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+    return dual_.is_sound_piece(side_, part_, page_index,
+                                {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
   }
 
  private:
@@ -42,7 +43,8 @@ class DualGraph::Checker final : public PageChecker {
 
 DualGraph::~DualGraph() = default;
 
-Outcome<std::unique_ptr<DualGraph>> DualGraph::open(const std::string& path, const Options& options) {
+Outcome<std::unique_ptr<DualGraph>> DualGraph::open(const std::string& path,
+                                                    const Options& options) {
   return or_no_memory([&]() -> Outcome<std::unique_ptr<DualGraph>> {
     std::unique_ptr<DualGraph> graph(new DualGraph());
     auto dual = Dual::open(path);
@@ -50,21 +52,26 @@ Outcome<std::unique_ptr<DualGraph>> DualGraph::open(const std::string& path, con
     graph->dual_ = std::move(*dual);
     const Dual& d = *graph->dual_;
     if (d.piece_bytes() != PageReader::kPageBytes) {
-      return make_error(ENOTSUP, "{}: has checksums of {} bytes each: only {} can be read", path, d.piece_bytes(),
-                        PageReader::kPageBytes);
+      return make_error(ENOTSUP, "{}: has checksums of {} bytes each: only {} can be read", path,
+                        d.piece_bytes(), PageReader::kPageBytes);
     }
     graph->indexes_.resize(2 * d.geometry().block_count());
     // In memory, whole pages are kept of each.
     uint64_t index_bytes = d.index_bytes(DualSide::kOut) + d.geometry().block_count() * kBlockSize;
-    if (d.is_directed()) index_bytes += d.index_bytes(DualSide::kIn) + d.geometry().block_count() * kBlockSize;
+    if (d.is_directed()) {
+      index_bytes += d.index_bytes(DualSide::kIn) + d.geometry().block_count() * kBlockSize;
+    }
     uint64_t memory_bytes = options.memory_bytes;
-    if (options.in_memory) memory_bytes = 2 * index_bytes + all_files_bytes(d) / 8 * 9 + kCacheBytesMin;
+    if (options.in_memory) {
+      memory_bytes = 2 * index_bytes + all_files_bytes(d) / 8 * 9 + kCacheBytesMin;
+    }
     graph->index_bytes_max_ = std::min(index_bytes, memory_bytes / 2);
     graph->keeps_indexes_ = graph->index_bytes_max_ == index_bytes;
     graph->cache_bytes_ = std::max(memory_bytes - graph->index_bytes_max_, kCacheBytesMin);
     auto pages = PageReader::start({.budget_bytes = graph->cache_bytes_});
     if (!pages) {
-      return make_error(pages.error().code, "{}: no memory for a cache of {} bytes", path, graph->cache_bytes_);
+      return make_error(pages.error().code, "{}: no memory for a cache of {} bytes", path,
+                        graph->cache_bytes_);
     }
     graph->pages_ = std::move(*pages);
     for (const DualSide side : {DualSide::kOut, DualSide::kIn}) {
@@ -110,21 +117,26 @@ Outcome<BlockIndexPtr> DualGraph::read_index(const BlockId& block) const {
   const uint64_t first = range.offset / kBlockSize * kBlockSize;
   const uint64_t end = std::min(round_up(range.end(), kBlockSize), file.size_bytes());
   auto pages = Buffer::allocate(round_up(end - first, kBlockSize));
-  if (!pages) return make_error(ENOMEM, "{}: no memory for an index of {} bytes", file.path(), range.length_bytes);
+  if (!pages) {
+    return make_error(ENOMEM, "{}: no memory for an index of {} bytes", file.path(),
+                      range.length_bytes);
+  }
   if (auto read = file.read({first, end - first}, pages->data()); !read) return read.error();
   for (uint64_t at = first; at < end; at += kBlockSize) {
-    const std::span<const std::byte> page(pages->as<std::byte>() + (at - first), std::min(kBlockSize, end - at));
+    const std::span<const std::byte> page(pages->as<std::byte>() + (at - first),
+                                          std::min(kBlockSize, end - at));
     if (file.paged().checker->is_sound(at / kBlockSize, page)) continue;
-    return make_error(EIO, "{}: damaged between byte {} and byte {}: its checksum is wrong", file.path(), at,
-                      at + page.size());
+    return make_error(EIO, "{}: damaged between byte {} and byte {}: its checksum is wrong",
+                      file.path(), at, at + page.size());
   }
   auto read = std::make_shared<BlockIndex>();
   read->side = own_side(block.side);
   read->own = block.own;
   read->other = block.other;
   read->bytes = std::move(*pages);
-  auto index = dual_->parse_index(block.side, block.own, block.other,
-                                  {read->bytes.as<const uint8_t>() + (range.offset - first), range.length_bytes});
+  auto index = dual_->parse_index(
+      block.side, block.own, block.other,
+      {read->bytes.as<const uint8_t>() + (range.offset - first), range.length_bytes});
   if (!index) return index.error();
   read->index = std::move(*index);
   return BlockIndexPtr(std::move(read));

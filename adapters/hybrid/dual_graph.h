@@ -1,5 +1,5 @@
-// DualGraph: a graph of the format `dual` that is open for computing. Lists are read through a page cache, the indexes
-// of blocks are kept in memory as long as they fit into their share of it.
+// DualGraph: a graph of the format `dual` that is open for computing. Lists are read through a page
+// cache, the indexes of blocks are kept in memory as long as they fit into their share of it.
 //
 // Threads: index() and load() one at a time, while no sweep runs; the rest is any thread's.
 #pragma once
@@ -65,7 +65,8 @@ class DualGraph {
   // nullptr: a block without arcs, or its index is not in memory.
   BlockIndexPtr index(const BlockId& block) const { return indexes_[slot(block)].index; }
   bool has_index(const BlockId& block) const {
-    return index(block) != nullptr || dual_->block(block.side, block.own, block.other).arc_count == 0;
+    return index(block) != nullptr ||
+           dual_->block(block.side, block.own, block.other).arc_count == 0;
   }
   // Whether all indexes together fit into their share of memory.
   bool keeps_indexes() const { return keeps_indexes_; }

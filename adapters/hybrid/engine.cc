@@ -19,12 +19,13 @@ void Engine::begin_iteration() {
 
 void Engine::end_iteration(uint64_t active) {
   const PagedFiles::Moved moved = graph_.moved();
-  reports_.push_back({.active = active,
-                      .plan = planner_.take_report(),
-                      .device_bytes = moved.bytes - moved_before_.bytes,
-                      .device_reads = moved.io_count - moved_before_.io_count,
-                      .value_bytes = value_space_.read_bytes + value_space_.written_bytes - value_bytes_before_,
-                      .seconds = now_seconds() - begun_at_});
+  reports_.push_back(
+      {.active = active,
+       .plan = planner_.take_report(),
+       .device_bytes = moved.bytes - moved_before_.bytes,
+       .device_reads = moved.io_count - moved_before_.io_count,
+       .value_bytes = value_space_.read_bytes + value_space_.written_bytes - value_bytes_before_,
+       .seconds = now_seconds() - begun_at_});
   if (progress_ != nullptr) progress_->iteration_ended();
 }
 

@@ -1,12 +1,14 @@
-// The hybrid engine (HUS-Graph): values flow along the arcs of a graph of the format `dual`. Each block is pushed or
-// pulled, as the devices make cheaper (planner.h).
+// The hybrid engine (HUS-Graph): values flow along the arcs of a graph of the format `dual`. Each
+// block is pushed or pulled, as the devices make cheaper (planner.h).
 //
 // A program is a class with one function for an arc (algorithm 4), which any worker may call:
 //
 //   bool update(VertexId source, Value from, Value& to, double weight) const
 //
-// propagate(): immediate propagation (§3.6), for values that only fall (BFS, WCC, SSSP). There is one copy of the values. update() lowers `to` by lower_shared(); true: the target is active, again if it was before. So no order of
-// blocks, and no choice of push or pull, changes a result. An active vertex passes its value on once in an iteration.
+// propagate(): immediate propagation (§3.6), for values that only fall (BFS, WCC, SSSP). There is
+// one copy of the values. update() lowers `to` by lower_shared(); true: the target is active, again
+// if it was before. So no order of blocks, and no choice of push or pull, changes a result. An
+// active vertex passes its value on once in an iteration.
 //
 //   static constexpr bool kRunsNew      whether a vertex that becomes active before its interval has begun is passed on
 //                                       in the same iteration
@@ -14,13 +16,14 @@
 //                                       from 0, or of a later one lowers; its lists need not be pulled
 //   static constexpr const char* kWeightsFromZero    optional: refuses other weights; what needs them
 //
-// accumulate(): all arcs once, from one copy of the values to another: update(source, from, to) adds to `to`. The caller
-// swaps after the whole iteration. (The paper swaps after each row or column, which equals no reference.)
+// accumulate(): all arcs once, from one copy of the values to another: update(source, from, to)
+// adds to `to`. The caller swaps after the whole iteration. (The paper swaps after each row or
+// column, which equals no reference.)
 //
 // gather(): of each vertex, the values of all neighbours at once.
 //
-// Values beyond their budget are in a file (vertex_values.h): then blocks come one by one, with the values of their two
-// intervals. The results are the same.
+// Values beyond their budget are in a file (vertex_values.h): then blocks come one by one, with the
+// values of their two intervals. The results are the same.
 //
 // Threads: one; update() by all workers of the pool.
 #pragma once
@@ -53,7 +56,8 @@ struct IterationReport {
 
 struct EngineOptions {
   Model model = Model::kHybrid;
-  // propagate() reads the values of the iteration before, as §3.6 compares it; the results are the same.
+  // propagate() reads the values of the iteration before, as §3.6 compares it; the results are the
+  // same.
   bool accumulates = false;
   DeviceModel device = {};
   std::string value_directory = {};
@@ -63,9 +67,13 @@ struct EngineOptions {
 class Engine {
  public:
   Engine(DualGraph& graph, WorkerPool& pool, const EngineOptions& options)
-      : graph_(graph), pool_(pool), planner_(graph, pool, options.device, options.model), sweep_(graph, pool),
+      : graph_(graph),
+        pool_(pool),
+        planner_(graph, pool, options.device, options.model),
+        sweep_(graph, pool),
         frontier_(graph.geometry()),
-        value_space_(graph.geometry(), options.value_directory, options.value_memory_bytes, options.accumulates ? 2 : 1),
+        value_space_(graph.geometry(), options.value_directory, options.value_memory_bytes,
+                     options.accumulates ? 2 : 1),
         accumulates_(options.accumulates) {}
 
   DualGraph& graph() { return graph_; }
@@ -77,18 +85,22 @@ class Engine {
   // Called at each iteration's end; outlives the runs.
   void set_progress(RunProgress* progress) { progress_ = progress; }
 
-  // Until no vertex is active. The caller has activated some in frontier(). WCC flows both ways over a directed graph.
+  // Until no vertex is active. The caller has activated some in frontier(). WCC flows both ways
+  // over a directed graph.
   template <class Program>
-  Outcome<void> propagate(const Program& program, VertexValues<typename Program::Value>& values, bool both_ways = false);
+  Outcome<void> propagate(const Program& program, VertexValues<typename Program::Value>& values,
+                          bool both_ways = false);
 
-  // update(from of the source, to of the target, weight) for each arc: no two at once for a target, and always in one
-  // order.
+  // update(from of the source, to of the target, weight) for each arc: no two at once for a target,
+  // and always in one order.
   template <class Value, class Update>
-  Outcome<void> accumulate(VertexValues<Value>& from, VertexValues<Value>& to, const Update& update);
+  Outcome<void> accumulate(VertexValues<Value>& from, VertexValues<Value>& to,
+                           const Update& update);
 
-  // give(worker, begun, vertex, values of its neighbours) once for each vertex that has any, over in-arcs and out-arcs
-  // of a directed graph. Vertices count from the interval's begin. Before the first one of an interval, begin(interval),
-  // and what that returns, `begun`, lives until the last one.
+  // give(worker, begun, vertex, values of its neighbours) once for each vertex that has any, over
+  // in-arcs and out-arcs of a directed graph. Vertices count from the interval's begin. Before the
+  // first one of an interval, begin(interval), and what that returns, `begun`, lives until the last
+  // one.
   template <class Value, class Begin, class Give>
   Outcome<void> gather(VertexValues<Value>& values, const Begin& begin, const Give& give);
 
@@ -96,8 +108,9 @@ class Engine {
   static constexpr uint64_t kWaitingValuesMax = 4 << 20;  // of neighbours, in gather()
 
   template <class Value>
-  Outcome<void> accumulate_into(uint32_t targets, std::span<const uint32_t> sources, VertexValues<Value>& from,
-                                VertexValues<Value>& to, const BlockSweep::Body& body);
+  Outcome<void> accumulate_into(uint32_t targets, std::span<const uint32_t> sources,
+                                VertexValues<Value>& from, VertexValues<Value>& to,
+                                const BlockSweep::Body& body);
   void begin_iteration();
   void end_iteration(uint64_t active);
   // Ends an iteration that went through all arcs; the next one goes the other way.
@@ -120,25 +133,33 @@ class Engine {
 };
 
 template <class Program>
-Outcome<void> Engine::propagate(const Program& program, VertexValues<typename Program::Value>& values, bool both_ways) {
+Outcome<void> Engine::propagate(const Program& program,
+                                VertexValues<typename Program::Value>& values, bool both_ways) {
   using Value = typename Program::Value;
   const DualGeometry& geometry = graph_.geometry();
   const Flow both[] = {kForward, kBackward};
   const std::span<const Flow> flows(both, both_ways && graph_.is_directed() ? 2 : 1);
   std::optional<VertexValues<Value>> before;
-  const auto copy = [](uint64_t, std::span<const Value> now, std::span<Value> to) { std::copy(now.begin(), now.end(), to.begin()); };
+  const auto copy = [](uint64_t, std::span<const Value> now, std::span<Value> to) {
+    std::copy(now.begin(), now.end(), to.begin());
+  };
   if (accumulates_) {
     auto made = VertexValues<Value>::create(value_space_);
     if (!made) return made.error();
     before = std::move(*made);
-    if (auto copied = for_each_interval(copy, reading(values), replacing(*before)); !copied) return copied;
+    if (auto copied = for_each_interval(copy, reading(values), replacing(*before)); !copied) {
+      return copied;
+    }
   }
   VertexValues<Value>& sources_of = before ? *before : values;
-  const BlockSweep::Body body = [&](unsigned, const SweepChunk& chunk, const ChunkLists& lists) -> Outcome<void> {
-    const uint64_t own_first = geometry.first(chunk.index->own), other_first = geometry.first(chunk.index->other);
+  const BlockSweep::Body body = [&](unsigned, const SweepChunk& chunk,
+                                    const ChunkLists& lists) -> Outcome<void> {
+    const uint64_t own_first = geometry.first(chunk.index->own),
+                   other_first = geometry.first(chunk.index->other);
     const bool pushes = chunk.tag == kPushChunk;
     const uint32_t target_interval = pushes ? chunk.index->other : chunk.index->own;
-    const uint64_t source_first = pushes ? own_first : other_first, target_first = pushes ? other_first : own_first;
+    const uint64_t source_first = pushes ? own_first : other_first,
+                   target_first = pushes ? other_first : own_first;
     const Value* const sources = sources_of.held(pushes ? chunk.index->own : chunk.index->other);
     Value* const targets = values.held(target_interval);
     for (size_t i = 0; i < lists.vertices.size(); ++i) {
@@ -149,12 +170,15 @@ Outcome<void> Engine::propagate(const Program& program, VertexValues<typename Pr
         const double weight = lists.weight(arc);
         if constexpr (requires { Program::kWeightsFromZero; }) {
           if (!(weight >= 0)) {
-            return make_error(EINVAL, "{}: the arc from {} to {} has the weight {}: {} needs weights from 0 on",
-                              graph_.path(), source_first + source, target_first + target, weight, Program::kWeightsFromZero);
+            return make_error(
+                EINVAL, "{}: the arc from {} to {} has the weight {}: {} needs weights from 0 on",
+                graph_.path(), source_first + source, target_first + target, weight,
+                Program::kWeightsFromZero);
           }
         }
         const Value from = load_shared(sources[source]);
-        if (program.update(static_cast<VertexId>(source_first + source), from, targets[target], weight)) {
+        if (program.update(static_cast<VertexId>(source_first + source), from, targets[target],
+                           weight)) {
           frontier_.activate(target_first + target, target_interval);
         }
       }
@@ -166,12 +190,17 @@ Outcome<void> Engine::propagate(const Program& program, VertexValues<typename Pr
   if constexpr (requires(Value value) { Program::can_change(value, iteration); }) {
     can_change = [&](uint64_t vertex) {
       const uint32_t interval = geometry.interval_of(vertex);
-      return Program::can_change(values.held(interval)[vertex - geometry.first(interval)], iteration);
+      return Program::can_change(values.held(interval)[vertex - geometry.first(interval)],
+                                 iteration);
     };
   }
-  const auto sweep = [&](std::span<const uint32_t> sources, std::span<const uint32_t> targets) -> Outcome<void> {
+  const auto sweep = [&](std::span<const uint32_t> sources,
+                         std::span<const uint32_t> targets) -> Outcome<void> {
     plan_.clear();
-    if (auto planned = planner_.add_active(sources, targets, flows, frontier_, can_change, plan_); !planned) return planned;
+    if (auto planned = planner_.add_active(sources, targets, flows, frontier_, can_change, plan_);
+        !planned) {
+      return planned;
+    }
     // Every second iteration begins with what the one before has left in the cache.
     if (!ascends_) std::reverse(plan_.chunks.begin(), plan_.chunks.end());
     return sweep_.run(plan_, body);
@@ -192,7 +221,8 @@ Outcome<void> Engine::propagate(const Program& program, VertexValues<typename Pr
         if (auto swept = sweep(rows, all); !swept) return swept;
         continue;
       }
-      // A block at a time, and the values of its two intervals. Every second row goes back through what is in memory.
+      // A block at a time, and the values of its two intervals. Every second row goes back through
+      // what is in memory.
       for (const uint32_t source : rows) {
         if (frontier_.count(source) == 0) continue;
         const auto from = sources_of.read(source);
@@ -207,7 +237,9 @@ Outcome<void> Engine::propagate(const Program& program, VertexValues<typename Pr
       }
     }
     if (before) {
-      if (auto copied = for_each_interval(copy, reading(values), replacing(*before)); !copied) return copied;
+      if (auto copied = for_each_interval(copy, reading(values), replacing(*before)); !copied) {
+        return copied;
+      }
     }
     end_iteration(active);
     ++iteration;
@@ -219,9 +251,11 @@ Outcome<void> Engine::propagate(const Program& program, VertexValues<typename Pr
 }
 
 template <class Value, class Update>
-Outcome<void> Engine::accumulate(VertexValues<Value>& from, VertexValues<Value>& to, const Update& update) {
+Outcome<void> Engine::accumulate(VertexValues<Value>& from, VertexValues<Value>& to,
+                                 const Update& update) {
   const DualGeometry& geometry = graph_.geometry();
-  const BlockSweep::Body body = [&](unsigned, const SweepChunk& chunk, const ChunkLists& lists) -> Outcome<void> {
+  const BlockSweep::Body body = [&](unsigned, const SweepChunk& chunk,
+                                    const ChunkLists& lists) -> Outcome<void> {
     const bool pushes = chunk.tag == kPushChunk;
     const Value* const sources = from.held(pushes ? chunk.index->own : chunk.index->other);
     Value* const targets = to.held(pushes ? chunk.index->other : chunk.index->own);
@@ -252,7 +286,10 @@ Outcome<void> Engine::accumulate(VertexValues<Value>& from, VertexValues<Value>&
       if (auto swept = accumulate_into(targets, sources, from, to, body); !swept) return swept;
       continue;
     }
-    if (auto planned = planner_.add_all_into(targets, sources, kForward, ascends_, plan_); !planned) return planned;
+    if (auto planned = planner_.add_all_into(targets, sources, kForward, ascends_, plan_);
+        !planned) {
+      return planned;
+    }
     // The plan keeps the indexes of its blocks in memory.
     if (!graph_.keeps_indexes() || targets == sources.back()) {
       if (auto swept = sweep_.run(plan_, body); !swept) return swept;
@@ -264,13 +301,17 @@ Outcome<void> Engine::accumulate(VertexValues<Value>& from, VertexValues<Value>&
 
 // A block at a time, and the values of its two intervals.
 template <class Value>
-Outcome<void> Engine::accumulate_into(uint32_t targets, std::span<const uint32_t> sources, VertexValues<Value>& from,
-                                      VertexValues<Value>& to, const BlockSweep::Body& body) {
+Outcome<void> Engine::accumulate_into(uint32_t targets, std::span<const uint32_t> sources,
+                                      VertexValues<Value>& from, VertexValues<Value>& to,
+                                      const BlockSweep::Body& body) {
   const auto sums = to.change(targets);
   if (!sums) return sums.error();
   for (const uint32_t source : sources) {
     plan_.clear();
-    if (auto planned = planner_.add_all_into(targets, {&source, 1}, kForward, ascends_, plan_); !planned) return planned;
+    if (auto planned = planner_.add_all_into(targets, {&source, 1}, kForward, ascends_, plan_);
+        !planned) {
+      return planned;
+    }
     if (plan_.chunks.empty()) continue;
     const auto values = from.read(source);
     if (!values) return values.error();
@@ -291,12 +332,16 @@ Outcome<void> Engine::gather(VertexValues<Value>& values, const Begin& begin, co
     if (!begun) return begun.error();
     Strips strips(graph_, own);
     if (auto loaded = graph_.load(strips.blocks(), pool_); !loaded) return loaded;
-    const BlockSweep::Body body = [&](unsigned worker, const SweepChunk& chunk, const ChunkLists& lists) -> Outcome<void> {
+    const BlockSweep::Body body = [&](unsigned worker, const SweepChunk& chunk,
+                                      const ChunkLists& lists) -> Outcome<void> {
       strips.take(chunk, lists, values.held(chunk.index->other),
-                  [&](uint32_t vertex, std::span<const uint32_t> of_neighbours) { give(worker, *begun, vertex, of_neighbours); });
+                  [&](uint32_t vertex, std::span<const uint32_t> of_neighbours) {
+                    give(worker, *begun, vertex, of_neighbours);
+                  });
       return {};
     };
-    // In memory, strips end soon after they have begun. Else as many as fit wait until all intervals have been held.
+    // In memory, strips end soon after they have begun. Else as many as fit wait until all
+    // intervals have been held.
     const uint64_t waiting_max = values.is_in_memory() ? ~uint64_t{0} : kWaitingValuesMax;
     while (strips.has_more()) {
       plan_.clear();

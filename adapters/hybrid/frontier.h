@@ -33,11 +33,15 @@ class Frontier {
     // Relaxed: the end of a sweep orders it.
     if ((word.load(std::memory_order_relaxed) & bit) != 0) return;
     word.fetch_or(bit, std::memory_order_relaxed);
-    if (!has_next_[interval].load(std::memory_order_relaxed)) has_next_[interval].store(true, std::memory_order_relaxed);
+    if (!has_next_[interval].load(std::memory_order_relaxed)) {
+      has_next_[interval].store(true, std::memory_order_relaxed);
+    }
   }
   void activate_all() {
     for (uint32_t i = 0; i < geometry_.partitions(); ++i) {
-      for_words(i, [&](uint64_t word, uint64_t mask) { next_[word].fetch_or(mask, std::memory_order_relaxed); });
+      for_words(i, [&](uint64_t word, uint64_t mask) {
+        next_[word].fetch_or(mask, std::memory_order_relaxed);
+      });
       has_next_[i].store(geometry_.size(i) > 0, std::memory_order_relaxed);
     }
   }
@@ -70,16 +74,18 @@ class Frontier {
   }
   uint64_t count(uint32_t interval) const { return counts_[interval]; }
 
-  // visit(v) for each active vertex of the interval, ascending, v from the interval's begin on. Ends when it returns
-  // false.
+  // visit(v) for each active vertex of the interval, ascending, v from the interval's begin on.
+  // Ends when it returns false.
   template <class Visit>
   void for_each_active(uint32_t interval, const Visit& visit) const {
     const uint64_t first = geometry_.first(interval);
     bool goes_on = true;
     for_words(interval, [&](uint64_t word, uint64_t mask) {
       if (!goes_on) return;
-      for (uint64_t bits = now_[word].load(std::memory_order_relaxed) & mask; bits != 0 && goes_on; bits &= bits - 1) {
-        goes_on = visit(static_cast<uint32_t>(word * kBits + static_cast<unsigned>(std::countr_zero(bits)) - first));
+      for (uint64_t bits = now_[word].load(std::memory_order_relaxed) & mask; bits != 0 && goes_on;
+           bits &= bits - 1) {
+        goes_on = visit(static_cast<uint32_t>(
+            word * kBits + static_cast<unsigned>(std::countr_zero(bits)) - first));
       }
     });
   }
@@ -87,7 +93,8 @@ class Frontier {
  private:
   static constexpr uint64_t kBits = 64;
 
-  // each(word, mask) for the words of an interval: the first and the last may be shared with others.
+  // each(word, mask) for the words of an interval: the first and the last may be shared with
+  // others.
   template <class Each>
   void for_words(uint32_t interval, const Each& each) const {
     const uint64_t first = geometry_.first(interval), end = geometry_.first(interval + 1);

@@ -22,7 +22,9 @@ constexpr HybridProgram kHybridPrograms[] = {
     {{"bfs", "breadth-first search from --source: levels and parents"}, run_bfs},
     {{"pagerank", "PageRank, --iterations of it (30) or to a --tolerance"}, run_pagerank},
     {{"wcc", "weakly connected components"}, run_wcc},
-    {{"sssp", "shortest paths from --source by the graph's weights"}, run_sssp, /*wants_weights=*/true},
+    {{"sssp", "shortest paths from --source by the graph's weights"},
+     run_sssp,
+     /*wants_weights=*/true},
     {{"cdlp", "communities by label propagation, --iterations of it (10)"}, run_cdlp},
 };
 
@@ -70,7 +72,9 @@ Outcome<AlgorithmResult> run_program(const HybridProgram& program, const RunRequ
   const Outcome<Model> model = model_named(request.model);
   if (!model) return model.error();
   const auto begin = std::chrono::steady_clock::now();
-  const auto graph = DualGraph::open(request.graph, {.memory_bytes = request.cache_bytes, .in_memory = request.in_memory, .weights = program.wants_weights});
+  const auto graph = DualGraph::open(request.graph, {.memory_bytes = request.cache_bytes,
+                                                     .in_memory = request.in_memory,
+                                                     .weights = program.wants_weights});
   if (!graph) return graph.error();
   const double open_seconds = seconds_from(begin);
   const auto run_begin = std::chrono::steady_clock::now();
@@ -78,13 +82,16 @@ Outcome<AlgorithmResult> run_program(const HybridProgram& program, const RunRequ
     WorkerPool pool(usable_threads(request.threads));
     const auto device = measure_devices(**graph, pool.size());
     if (!device) return device.error();
-    Engine engine(**graph, pool, {.model = *model, .accumulates = request.accumulates, .device = *device,
-                                  .value_directory = directory_of_values(request.graph),
-                                  .value_memory_bytes = request.value_memory_bytes});
+    Engine engine(**graph, pool,
+                  {.model = *model,
+                   .accumulates = request.accumulates,
+                   .device = *device,
+                   .value_directory = directory_of_values(request.graph),
+                   .value_memory_bytes = request.value_memory_bytes});
     RunProgress progress(std::string(program.info.name), request.options.iterations.value_or(0));
     engine.set_progress(&progress);
-    Outcome<AlgorithmResult> result =
-        program.run({.engine = engine, .options = request.options, .wants_values = request.wants_values});
+    Outcome<AlgorithmResult> result = program.run(
+        {.engine = engine, .options = request.options, .wants_values = request.wants_values});
     if (!result) return result.error();
     const PagedFiles::Moved moved = (*graph)->moved();
     const ValueSpace& space = engine.value_space();
@@ -92,7 +99,9 @@ Outcome<AlgorithmResult> run_program(const HybridProgram& program, const RunRequ
     result->stats.value_bytes_read = space.read_bytes;
     result->stats.value_bytes_written = space.written_bytes;
     result->stats.iterations = engine.reports().size();
-    for (const IterationReport& report : engine.reports()) result->stats.vertices_run += report.active;
+    for (const IterationReport& report : engine.reports()) {
+      result->stats.vertices_run += report.active;
+    }
     result->stats.lists_given = engine.stats().lists;
     result->stats.ranges_read = engine.stats().chunks;
     result->stats.device_reads = moved.io_count;
@@ -101,7 +110,8 @@ Outcome<AlgorithmResult> run_program(const HybridProgram& program, const RunRequ
     result->stats.run_seconds = seconds_from(run_begin);
     return result;
   } catch (const std::bad_alloc&) {
-    return make_error(ENOMEM, "{}: no memory for the state of its {} vertices", request.graph, (*graph)->vertex_count());
+    return make_error(ENOMEM, "{}: no memory for the state of its {} vertices", request.graph,
+                      (*graph)->vertex_count());
   }
 }
 
@@ -114,7 +124,9 @@ Outcome<AlgorithmResult> run_named_program(std::string_view algorithm, const Run
 
 }  // namespace
 
-const AlgorithmEngine kEngine{
-    .name = "hybrid", .format = GraphKind::kDual, .algorithms = kHybridInfos, .run = run_named_program};
+const AlgorithmEngine kEngine{.name = "hybrid",
+                              .format = GraphKind::kDual,
+                              .algorithms = kHybridInfos,
+                              .run = run_named_program};
 
 }  // namespace graphlane::hybrid

@@ -1,4 +1,5 @@
-// The engine `hybrid` of `graphlane algo`: push or pull, block by block, over graphs of the format `dual`.
+// The engine `hybrid` of `graphlane algo`: push or pull, block by block, over graphs of the format
+// `dual`.
 #pragma once
 
 #include "adapters/graph/algorithm.h"

@@ -6,26 +6,32 @@ namespace graphlane::hybrid {
 
 Error ListDecoder::damaged(const SweepChunk& chunk, uint64_t offset, uint32_t vertex) const {
   const BlockIndex& block = *chunk.index;
-  return make_error(EIO, "{}: damaged from byte {} on: the list of vertex {}", graph_.blocks(block.side).path(),
+  return make_error(EIO, "{}: damaged from byte {} on: the list of vertex {}",
+                    graph_.blocks(block.side).path(),
                     graph_.dual().block(block.side, block.own, block.other).lists.offset + offset,
                     graph_.geometry().first(block.own) + vertex);
 }
 
-Outcome<ChunkLists> ListDecoder::decode(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes,
-                                        const uint8_t* weights) {
+Outcome<ChunkLists> ListDecoder::decode(const SweepPlan& plan, const SweepChunk& chunk,
+                                        const uint8_t* bytes, const uint8_t* weights) {
   vertices_.clear();
   lengths_.clear();
   degrees_.clear();
   starts_.assign(1, 0);
-  if (auto done = chunk.is_range ? decode_range(chunk, bytes) : decode_items(plan, chunk, bytes); !done) {
+  if (auto done = chunk.is_range ? decode_range(chunk, bytes) : decode_items(plan, chunk, bytes);
+      !done) {
     return done.error();
   }
-  ChunkLists lists{.vertices = vertices_, .starts = starts_, .neighbours = {neighbours_.data(), starts_.back()}, .weights = {}};
+  ChunkLists lists{.vertices = vertices_,
+                   .starts = starts_,
+                   .neighbours = {neighbours_.data(), starts_.back()},
+                   .weights = {}};
   if (weights == nullptr) return lists;
   // The weights of lists that are left out lie between.
   weights_.resize(starts_.back());
   const ListIndex& index = chunk.index->index;
-  const uint64_t first_arc = index.first_arc(chunk.is_range ? chunk.first : plan.items[chunk.first].vertex);
+  const uint64_t first_arc =
+      index.first_arc(chunk.is_range ? chunk.first : plan.items[chunk.first].vertex);
   const size_t size = graph_.weight_bytes();
   if (chunk.is_range) {
     graph_.read_weights(weights, weights_);
@@ -44,7 +50,10 @@ Outcome<void> ListDecoder::decode_range(const SweepChunk& chunk, const uint8_t* 
   const ListCodec& codec = graph_.dual().codec();
   if (index.shape().has_groups) {
     const uint64_t numbers_below = graph_.geometry().size(chunk.index->other);
-    if (index.decode_groups(codec, chunk.first, chunk.end, bytes, numbers_below, vertices_, starts_, neighbours_)) return {};
+    if (index.decode_groups(codec, chunk.first, chunk.end, bytes, numbers_below, vertices_, starts_,
+                            neighbours_)) {
+      return {};
+    }
     return damaged(chunk, chunk.lists.offset, vertices_.empty() ? 0 : vertices_.back());
   }
   const bool has_degrees = index.shape().has_degrees;
@@ -64,17 +73,22 @@ Outcome<void> ListDecoder::decode_range(const SweepChunk& chunk, const uint8_t* 
   const uint64_t limit = graph_.geometry().size(chunk.index->other);
   bool is_sound;
   if (has_degrees) {
-    is_sound = codec.decode_lists(lists, lengths_, degrees_, {neighbours_.data(), total}, limit).has_value();
+    is_sound = codec.decode_lists(lists, lengths_, degrees_, {neighbours_.data(), total}, limit)
+                   .has_value();
   } else {
     starts_.resize(lengths_.size() + 1);
-    is_sound = codec.decode_counted(lists, lengths_, starts_, {neighbours_.data(), most}, limit).has_value();
+    is_sound = codec.decode_counted(lists, lengths_, starts_, {neighbours_.data(), most}, limit)
+                   .has_value();
   }
-  if (!is_sound) return damaged(chunk, chunk.lists.offset, vertices_.empty() ? 0 : vertices_.front());
+  if (!is_sound) {
+    return damaged(chunk, chunk.lists.offset, vertices_.empty() ? 0 : vertices_.front());
+  }
   return {};
 }
 
 // Each group of which a list is wanted, once.
-Outcome<void> ListDecoder::decode_items_of_groups(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes) {
+Outcome<void> ListDecoder::decode_items_of_groups(const SweepPlan& plan, const SweepChunk& chunk,
+                                                  const uint8_t* bytes) {
   const ListIndex& index = chunk.index->index;
   const uint64_t limit = graph_.geometry().size(chunk.index->other);
   for (uint64_t i = chunk.first; i < chunk.end;) {
@@ -83,14 +97,17 @@ Outcome<void> ListDecoder::decode_items_of_groups(const SweepPlan& plan, const S
     const uint64_t group_end = std::min(group + kIndexGroupVertices, index.vertex_count());
     group_vertices_.clear();
     group_starts_.assign(1, 0);
-    if (!index.decode_groups(graph_.dual().codec(), group, group_end, bytes + (item.offset - chunk.lists.offset), limit,
-                             group_vertices_, group_starts_, group_neighbours_)) {
+    if (!index.decode_groups(graph_.dual().codec(), group, group_end,
+                             bytes + (item.offset - chunk.lists.offset), limit, group_vertices_,
+                             group_starts_, group_neighbours_)) {
       return damaged(chunk, item.offset, item.vertex);
     }
     for (size_t g = 0; g < group_vertices_.size() && i < chunk.end; ++g) {
       if (plan.items[i].vertex != group_vertices_[g]) continue;
       const size_t begin = starts_.back(), count = group_starts_[g + 1] - group_starts_[g];
-      if (neighbours_.size() < begin + count) neighbours_.resize(std::max(begin + count, neighbours_.size() * 2));
+      if (neighbours_.size() < begin + count) {
+        neighbours_.resize(std::max(begin + count, neighbours_.size() * 2));
+      }
       std::copy_n(group_neighbours_.data() + group_starts_[g], count, neighbours_.data() + begin);
       vertices_.push_back(plan.items[i++].vertex);
       starts_.push_back(static_cast<uint32_t>(begin + count));
@@ -99,14 +116,16 @@ Outcome<void> ListDecoder::decode_items_of_groups(const SweepPlan& plan, const S
   return {};
 }
 
-Outcome<void> ListDecoder::decode_items(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes) {
+Outcome<void> ListDecoder::decode_items(const SweepPlan& plan, const SweepChunk& chunk,
+                                        const uint8_t* bytes) {
   const ListIndex& index = chunk.index->index;
   if (index.shape().has_groups) return decode_items_of_groups(plan, chunk, bytes);
   const ListCodec& codec = graph_.dual().codec();
   const uint64_t limit = graph_.geometry().size(chunk.index->other);
   for (uint64_t i = chunk.first; i < chunk.end; ++i) {
     const SweepItem& item = plan.items[i];
-    const std::span<const uint8_t> list(bytes + (item.offset - chunk.lists.offset), item.length_bytes);
+    const std::span<const uint8_t> list(bytes + (item.offset - chunk.lists.offset),
+                                        item.length_bytes);
     const Result<size_t> count =
         index.shape().has_degrees ? Result<size_t>(index.degree(item.vertex)) : codec.count(list);
     if (!count || *count == 0) return damaged(chunk, item.offset, item.vertex);

@@ -16,14 +16,17 @@ class ListDecoder {
  public:
   explicit ListDecoder(const DualGraph& graph) : graph_(graph) {}
 
-  // `bytes`: the chunk's, and kDecodeSlackBytes more that may be read; `weights`: those of its arcs from the first list
-  // to the last, or nullptr. What is returned is there until the next call. EIO: damaged.
-  Outcome<ChunkLists> decode(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes, const uint8_t* weights);
+  // `bytes`: the chunk's, and kDecodeSlackBytes more that may be read; `weights`: those of its arcs
+  // from the first list to the last, or nullptr. What is returned is there until the next call.
+  // EIO: damaged.
+  Outcome<ChunkLists> decode(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes,
+                             const uint8_t* weights);
 
  private:
   Outcome<void> decode_range(const SweepChunk& chunk, const uint8_t* bytes);
   Outcome<void> decode_items(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes);
-  Outcome<void> decode_items_of_groups(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes);
+  Outcome<void> decode_items_of_groups(const SweepPlan& plan, const SweepChunk& chunk,
+                                       const uint8_t* bytes);
   Error damaged(const SweepChunk& chunk, uint64_t offset, uint32_t vertex) const;
 
   const DualGraph& graph_;

@@ -14,11 +14,12 @@ ReadCost pages_of(ByteRange range) {
   return {.reads = 1, .bytes = pages * kBlockSize};
 }
 
-// Adds up the pages of ranges that ascend, as far as they are not in the cache: a page counts once, and adjacent ones are
-// one read.
+// Adds up the pages of ranges that ascend, as far as they are not in the cache: a page counts once,
+// and adjacent ones are one read.
 class PageCount {
  public:
-  PageCount(const DualGraph& graph, const OpenPagedFile& file, ReadCost& cost) : graph_(graph), file_(file), cost_(cost) {}
+  PageCount(const DualGraph& graph, const OpenPagedFile& file, ReadCost& cost)
+      : graph_(graph), file_(file), cost_(cost) {}
   void add(ByteRange range) {
     if (range.length_bytes == 0) return;
     const uint64_t end = (range.end() - 1) / kBlockSize + 1;
@@ -39,7 +40,8 @@ class PageCount {
   uint64_t read_ = 0;  // of those that are read
 };
 
-// The bytes that are decoded for one more item of a block: none if it has the place of the one before, their group's.
+// The bytes that are decoded for one more item of a block: none if it has the place of the one
+// before, their group's.
 uint64_t new_bytes(const SweepPlan& plan, size_t first_item, const ListPlace& place) {
   const bool is_there = plan.items.size() > first_item && plan.items.back().offset == place.offset;
   return is_there ? 0 : place.length_bytes;
@@ -54,21 +56,23 @@ ReadCost Planner::range_cost(const BlockId& block) const {
   if (!graph_.has_index(block)) cost.bytes += pages_of(b.index).bytes;
   if (graph_.has_weights()) {
     const uint64_t size = graph_.weight_bytes();
-    PageCount(graph_, graph_.weights(block.side), cost).add({b.first_arc * size, b.arc_count * size});
+    PageCount(graph_, graph_.weights(block.side), cost)
+        .add({b.first_arc * size, b.arc_count * size});
   }
   cost.arcs = b.arc_count;
   return cost;
 }
 
-bool Planner::add_active_items(const Choice& choice, const Frontier& frontier, double limit, SweepPlan& plan,
-                               ReadCost& cost) const {
+bool Planner::add_active_items(const Choice& choice, const Frontier& frontier, double limit,
+                               SweepPlan& plan, ReadCost& cost) const {
   const BlockId block = push_block(choice);
   const DualBlock& b = about(block);
   const ListIndex& index = choice.index->index;
   PageCount lists(graph_, graph_.blocks(block.side), cost);
   std::optional<PageCount> weights;
   if (graph_.has_weights()) weights.emplace(graph_, graph_.weights(block.side), cost);
-  const double arcs_a_byte = static_cast<double>(b.arc_count) / static_cast<double>(b.lists.length_bytes);
+  const double arcs_a_byte =
+      static_cast<double>(b.arc_count) / static_cast<double>(b.lists.length_bytes);
   const size_t first_item = plan.items.size();
   uint64_t bytes = 0, seen = 0;
   bool is_cheap = true;
@@ -98,14 +102,17 @@ void Planner::guess(Choice& choice, const Frontier& frontier) {
   }
   const uint64_t active = frontier.count(choice.source);
   if (active == graph_.geometry().size(choice.source)) return;
-  // About as many lists as vertices are active have to be read, each with a read, at most all pages.
+  // About as many lists as vertices are active have to be read, each with a read, at most all
+  // pages.
   const DualBlock& b = about(push_block(choice));
-  const double share = static_cast<double>(active) / static_cast<double>(graph_.geometry().size(choice.source));
+  const double share =
+      static_cast<double>(active) / static_cast<double>(graph_.geometry().size(choice.source));
   const ReadCost all = pages_of(b.lists);
   const double pages = static_cast<double>(all.bytes / kBlockSize);
   const double touched = std::min(pages, share * static_cast<double>(b.arc_count));
   const double at_least = touched / 8 / device_.reads_per_second;
-  choice.is_known = !graph_.has_index(push_block(choice)) && at_least > 2 * device_.seconds(range_cost(pull_block(choice)));
+  choice.is_known = !graph_.has_index(push_block(choice)) &&
+                    at_least > 2 * device_.seconds(range_cost(pull_block(choice)));
 }
 
 void Planner::decide(Choice& choice, const Frontier& frontier, SweepPlan& plan) {
@@ -118,10 +125,12 @@ void Planner::decide(Choice& choice, const Frontier& frontier, SweepPlan& plan) 
       plan.items.resize(first_item);
       return add_active_items(choice, frontier, limit, plan, choice.cost);
     };
-    // A pull decodes all arcs, even if their pages are in the cache, where it takes long to look for them.
+    // A pull decodes all arcs, even if their pages are in the cache, where it takes long to look
+    // for them.
     const double decoding = device_.seconds({.arcs = about(pull_block(choice)).arc_count});
-    choice.pushes = costs_at_most(choice.is_known ? std::numeric_limits<double>::infinity() : decoding) ||
-                    costs_at_most(device_.seconds(range_cost(pull_block(choice))));
+    choice.pushes =
+        costs_at_most(choice.is_known ? std::numeric_limits<double>::infinity() : decoding) ||
+        costs_at_most(device_.seconds(range_cost(pull_block(choice))));
     if (choice.pushes) {
       plan.add_items(choice.index, first_item, like);
     } else {
@@ -132,8 +141,8 @@ void Planner::decide(Choice& choice, const Frontier& frontier, SweepPlan& plan) 
 }
 
 // As add_active_items(), of the targets.
-bool Planner::add_items_that_can_change(const Choice& choice, const CanChange& can_change, double limit, SweepPlan& plan,
-                                        ReadCost& cost) const {
+bool Planner::add_items_that_can_change(const Choice& choice, const CanChange& can_change,
+                                        double limit, SweepPlan& plan, ReadCost& cost) const {
   const BlockId block = pull_block(choice);
   const DualBlock& b = about(block);
   const ListIndex& index = graph_.index(block)->index;
@@ -195,8 +204,9 @@ bool Planner::has_arcs(uint32_t source, uint32_t target, std::span<const Flow> f
   });
 }
 
-Outcome<void> Planner::add_active(std::span<const uint32_t> sources, std::span<const uint32_t> targets,
-                                  std::span<const Flow> flows, const Frontier& frontier, const CanChange& can_change,
+Outcome<void> Planner::add_active(std::span<const uint32_t> sources,
+                                  std::span<const uint32_t> targets, std::span<const Flow> flows,
+                                  const Frontier& frontier, const CanChange& can_change,
                                   SweepPlan& plan) {
   std::vector<Choice> choices;
   for (const uint32_t source : sources) {
@@ -220,8 +230,8 @@ Outcome<void> Planner::add_active(std::span<const uint32_t> sources, std::span<c
   return {};
 }
 
-Outcome<void> Planner::add_all_into(uint32_t targets, std::span<const uint32_t> sources, const Flow& flow, bool ascends,
-                                    SweepPlan& plan) {
+Outcome<void> Planner::add_all_into(uint32_t targets, std::span<const uint32_t> sources,
+                                    const Flow& flow, bool ascends, SweepPlan& plan) {
   std::vector<Choice> choices;
   std::vector<BlockId> blocks;
   for (const uint32_t source : sources) {
@@ -240,8 +250,13 @@ Outcome<void> Planner::add_all_into(uint32_t targets, std::span<const uint32_t> 
     const BlockId& block = blocks[c];
     const size_t first_chunk = plan.chunks.size();
     plan.add_range(graph_.index(block), 0, graph_.geometry().size(block.own),
-                   {.index = {}, .group = targets, .step = step, .tag = choice.pushes ? kPushChunk : kPullChunk});
-    if (!ascends) std::reverse(plan.chunks.begin() + static_cast<ptrdiff_t>(first_chunk), plan.chunks.end());
+                   {.index = {},
+                    .group = targets,
+                    .step = step,
+                    .tag = choice.pushes ? kPushChunk : kPullChunk});
+    if (!ascends) {
+      std::reverse(plan.chunks.begin() + static_cast<ptrdiff_t>(first_chunk), plan.chunks.end());
+    }
     // Chunks of a block that pushes have the same targets.
     if (choice.pushes) {
       for (size_t i = first_chunk; i < plan.chunks.size(); ++i) plan.chunks[i].step = step++;

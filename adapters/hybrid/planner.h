@@ -1,13 +1,15 @@
-// Planner: for each block of an iteration push or pull, whichever the devices make cheaper, and the chunks to read (§3.7).
+// Planner: for each block of an iteration push or pull, whichever the devices make cheaper, and the
+// chunks to read (§3.7).
 //
 //   arcs i → j     push: the lists of active vertices in block (i, j) of the sources' side
 //                  pull: the lists of block (j, i) of the targets' side: all, or those of targets that can still change
 //
-// Each iteration reads exactly one of the two, whatever is chosen for other blocks. (Algorithm 1 chooses for an interval;
-// with i pushing and j pulling it would apply arcs i → j twice and j → i never.)
+// Each iteration reads exactly one of the two, whatever is chosen for other blocks. (Algorithm 1
+// chooses for an interval; with i pushing and j pulling it would apply arcs i → j twice and j → i
+// never.)
 //
-// Cost: exact pages of the active lists and of the weights beside them, as far as they are not in the cache, and of indexes
-// that are not in memory.
+// Cost: exact pages of the active lists and of the weights beside them, as far as they are not in
+// the cache, and of indexes that are not in memory.
 //
 // Threads: one, while no sweep runs.
 #pragma once
@@ -41,7 +43,7 @@ struct PlanReport {
   uint64_t pushed = 0;  // blocks
   uint64_t pulled = 0;
   ReadCost cost;
-  double seconds = 0;   // predicted
+  double seconds = 0;  // predicted
 };
 
 class Planner {
@@ -49,17 +51,19 @@ class Planner {
   Planner(DualGraph& graph, WorkerPool& pool, const DeviceModel& device, Model model)
       : graph_(graph), pool_(pool), device_(device), model_(model) {}
 
-  // Adds to the plan what the active vertices of these intervals need along the flows. `can_change`: whether a vertex can
-  // still get another value; empty: all can.
+  // Adds to the plan what the active vertices of these intervals need along the flows.
+  // `can_change`: whether a vertex can still get another value; empty: all can.
   using CanChange = std::function<bool(uint64_t vertex)>;
-  Outcome<void> add_active(std::span<const uint32_t> sources, std::span<const uint32_t> targets, std::span<const Flow> flows,
-                           const Frontier& frontier, const CanChange& can_change, SweepPlan& plan);
+  Outcome<void> add_active(std::span<const uint32_t> sources, std::span<const uint32_t> targets,
+                           std::span<const Flow> flows, const Frontier& frontier,
+                           const CanChange& can_change, SweepPlan& plan);
   // Whether there are arcs between two intervals.
   bool has_arcs(uint32_t source, uint32_t target, std::span<const Flow> flows) const;
-  // Adds all arcs from the intervals, in their order, into the interval of targets, as a group of this number, with a step
-  // for each block. Descending, an iteration begins with what the one before has left in the cache.
-  Outcome<void> add_all_into(uint32_t targets, std::span<const uint32_t> sources, const Flow& flow, bool ascends,
-                             SweepPlan& plan);
+  // Adds all arcs from the intervals, in their order, into the interval of targets, as a group of
+  // this number, with a step for each block. Descending, an iteration begins with what the one
+  // before has left in the cache.
+  Outcome<void> add_all_into(uint32_t targets, std::span<const uint32_t> sources, const Flow& flow,
+                             bool ascends, SweepPlan& plan);
 
   PlanReport take_report() { return std::exchange(report_, {}); }
   Model model() const { return model_; }
@@ -70,23 +74,26 @@ class Planner {
     uint32_t source = 0;  // intervals
     uint32_t target = 0;
     bool pushes = false;
-    bool is_known = false;  // whether it pushes
+    bool is_known = false;     // whether it pushes
     BlockIndexPtr index = {};  // of what is pushed
     ReadCost cost = {};
   };
   BlockId push_block(const Choice& c) const { return {c.flow.sources, c.source, c.target}; }
   BlockId pull_block(const Choice& c) const { return {c.flow.targets, c.target, c.source}; }
-  const DualBlock& about(const BlockId& block) const { return graph_.dual().block(block.side, block.own, block.other); }
+  const DualBlock& about(const BlockId& block) const {
+    return graph_.dual().block(block.side, block.own, block.other);
+  }
 
   void guess(Choice& choice, const Frontier& frontier);
   void decide(Choice& choice, const Frontier& frontier, SweepPlan& plan);
   Outcome<void> load_for(std::span<Choice> choices, bool pushes);
   ReadCost range_cost(const BlockId& block) const;
   // Appends the items of the active vertices; false: it costs more seconds than `limit`.
-  bool add_active_items(const Choice& choice, const Frontier& frontier, double limit, SweepPlan& plan, ReadCost& cost) const;
+  bool add_active_items(const Choice& choice, const Frontier& frontier, double limit,
+                        SweepPlan& plan, ReadCost& cost) const;
   void add_pull(Choice& choice, const CanChange& can_change, SweepPlan& plan);
-  bool add_items_that_can_change(const Choice& choice, const CanChange& can_change, double limit, SweepPlan& plan,
-                                 ReadCost& cost) const;
+  bool add_items_that_can_change(const Choice& choice, const CanChange& can_change, double limit,
+                                 SweepPlan& plan, ReadCost& cost) const;
   void add_report(const Choice& choice);
   bool coin() { return (random_() & 1) != 0; }
 

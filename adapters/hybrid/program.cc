@@ -4,8 +4,8 @@
 
 namespace graphlane::hybrid {
 
-Outcome<AlgorithmResult> result_of_labels(const ProgramRun& run, VertexValues<VertexId>& labels, const char* column,
-                                          const char* name) {
+Outcome<AlgorithmResult> result_of_labels(const ProgramRun& run, VertexValues<VertexId>& labels,
+                                          const char* column, const char* name) {
   uint64_t count = 0;
   uint32_t largest = 0;
   const auto counted = count_values(labels, [&](uint64_t, uint32_t size) {

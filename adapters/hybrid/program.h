@@ -24,7 +24,9 @@ Outcome<VertexValues<T>> make_values_of(const ProgramRun& run, T value) {
   auto values = make_values<T>(run.engine.value_space());
   if (!values) return values.error();
   auto& [all] = *values;
-  const auto fill = [&](uint64_t, std::span<T> some) { std::fill(some.begin(), some.end(), value); };
+  const auto fill = [&](uint64_t, std::span<T> some) {
+    std::fill(some.begin(), some.end(), value);
+  };
   if (auto filled = for_each_interval(fill, replacing(all)); !filled) return filled.error();
   return std::move(all);
 }
@@ -36,9 +38,10 @@ inline Outcome<void> set_own_numbers(VertexValues<VertexId>& values) {
   return for_each_interval(number, replacing(values));
 }
 
-// Counts equal labels: how many there are, called `name`, and the most that are equal; the values as `column`.
-Outcome<AlgorithmResult> result_of_labels(const ProgramRun& run, VertexValues<VertexId>& labels, const char* column,
-                                          const char* name);
+// Counts equal labels: how many there are, called `name`, and the most that are equal; the values
+// as `column`.
+Outcome<AlgorithmResult> result_of_labels(const ProgramRun& run, VertexValues<VertexId>& labels,
+                                          const char* column, const char* name);
 
 using ProgramFunction = Outcome<AlgorithmResult> (*)(const ProgramRun& run);
 

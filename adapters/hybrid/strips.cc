@@ -7,14 +7,18 @@ namespace graphlane::hybrid {
 Strips::Strips(const DualGraph& graph, uint32_t own) : graph_(graph), own_(own) {
   for (const DualSide side : {DualSide::kOut, DualSide::kIn}) {
     if (side == DualSide::kIn && !graph.is_directed()) break;
-    for (uint32_t other = 0; other < graph.geometry().partitions(); ++other) blocks_.push_back({side, own, other});
+    for (uint32_t other = 0; other < graph.geometry().partitions(); ++other) {
+      blocks_.push_back({side, own, other});
+    }
   }
 }
 
 void Strips::add_to(SweepPlan& plan, uint64_t neighbours_max) {
   std::vector<BlockIndexPtr> indexes;
   for (const BlockId& block : blocks_) {
-    if (BlockIndexPtr index = graph_.index(block); index != nullptr) indexes.push_back(std::move(index));
+    if (BlockIndexPtr index = graph_.index(block); index != nullptr) {
+      indexes.push_back(std::move(index));
+    }
   }
   const auto bytes_before = [&](uint64_t vertex) {
     uint64_t sum = 0;
@@ -26,12 +30,17 @@ void Strips::add_to(SweepPlan& plan, uint64_t neighbours_max) {
     bytes += index->index.lists_bytes();
     arcs += index->index.arc_count();
   }
-  const double arcs_a_byte = static_cast<double>(arcs) / static_cast<double>(std::max<uint64_t>(bytes, 1));
+  const double arcs_a_byte =
+      static_cast<double>(arcs) / static_cast<double>(std::max<uint64_t>(bytes, 1));
   // Few bytes may be many arcs.
-  const auto strip_bytes = static_cast<uint64_t>(static_cast<double>(BlockSweep::kChunkArcs) / std::max(arcs_a_byte, 4.0));
+  const auto strip_bytes = static_cast<uint64_t>(static_cast<double>(BlockSweep::kChunkArcs) /
+                                                 std::max(arcs_a_byte, 4.0));
   const uint64_t size = graph_.geometry().size(own_), begin = bytes_before(next_);
   for (uint64_t& first = next_; first < size;) {
-    if (static_cast<double>(bytes_before(first) - begin) * arcs_a_byte > static_cast<double>(neighbours_max)) break;
+    if (static_cast<double>(bytes_before(first) - begin) * arcs_a_byte >
+        static_cast<double>(neighbours_max)) {
+      break;
+    }
     const uint64_t limit = bytes_before(first) + strip_bytes;
     uint64_t low = first + 1, high = size + 1;
     while (high - low > 1) {
@@ -61,7 +70,8 @@ void Strips::add_to(SweepPlan& plan, uint64_t neighbours_max) {
   }
 }
 
-void Strips::take(const SweepChunk& chunk, const ChunkLists& lists, const uint32_t* values, const Give& give) {
+void Strips::take(const SweepChunk& chunk, const ChunkLists& lists, const uint32_t* values,
+                  const Give& give) {
   Strip& strip = *strips_[chunk.strip];
   Part& part = strip.parts[chunk.tag];
   part.vertices.assign(lists.vertices.begin(), lists.vertices.end());
@@ -75,7 +85,9 @@ void Strips::take(const SweepChunk& chunk, const ChunkLists& lists, const uint32
 void Strips::give_all(Strip& strip, const Give& give) const {
   std::vector<uint64_t> ends(strip.end - strip.first + 1);
   for (const Part& part : strip.parts) {
-    for (size_t i = 0; i < part.vertices.size(); ++i) ends[part.vertices[i] - strip.first + 1] += part.starts[i + 1] - part.starts[i];
+    for (size_t i = 0; i < part.vertices.size(); ++i) {
+      ends[part.vertices[i] - strip.first + 1] += part.starts[i + 1] - part.starts[i];
+    }
   }
   for (size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
   std::vector<uint32_t> all(ends.back());
@@ -91,7 +103,8 @@ void Strips::give_all(Strip& strip, const Give& give) const {
   std::vector<Part>().swap(strip.parts);
   for (size_t i = 0; i + 1 < ends.size(); ++i) {
     if (ends[i] == ends[i + 1]) continue;
-    give(static_cast<uint32_t>(strip.first + i), std::span<const uint32_t>(all).subspan(ends[i], ends[i + 1] - ends[i]));
+    give(static_cast<uint32_t>(strip.first + i),
+         std::span<const uint32_t>(all).subspan(ends[i], ends[i + 1] - ends[i]));
   }
 }
 

@@ -1,4 +1,5 @@
-// Strips: ranges of an interval's vertices. Their lists are put together from all blocks of the interval, of both sides.
+// Strips: ranges of an interval's vertices. Their lists are put together from all blocks of the
+// interval, of both sides.
 //
 //   block (own, 0)  | a | b |  c  |      strip a: the lists of the same vertices in each block; the worker that has taken
 //   block (own, 1)  | a | b |  c  |      the last of them gives each vertex the values of all of its neighbours
@@ -23,13 +24,16 @@ class Strips {
 
   // Their indexes have to be in memory for add_to().
   std::span<const BlockId> blocks() const { return blocks_; }
-  // Adds chunks of the next strips, at least one: until their lists have about so many neighbours together.
+  // Adds chunks of the next strips, at least one: until their lists have about so many neighbours
+  // together.
   void add_to(SweepPlan& plan, uint64_t neighbours_max);
   bool has_more() const { return next_ < graph_.geometry().size(own_); }
 
-  // `values`: of the vertices of the chunk's other interval. give(vertex, of_neighbours): from the interval's begin on.
+  // `values`: of the vertices of the chunk's other interval. give(vertex, of_neighbours): from the
+  // interval's begin on.
   using Give = std::function<void(uint32_t vertex, std::span<const uint32_t> of_neighbours)>;
-  void take(const SweepChunk& chunk, const ChunkLists& lists, const uint32_t* values, const Give& give);
+  void take(const SweepChunk& chunk, const ChunkLists& lists, const uint32_t* values,
+            const Give& give);
 
  private:
   struct Part {

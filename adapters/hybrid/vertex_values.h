@@ -1,11 +1,12 @@
-// VertexValues: a value for each vertex, by interval. All of them are in memory; or, where a budget is smaller, they are
-// in a file beside the graph, and as many intervals as fit are in memory (HUS-Graph §3.4, §3.6).
+// VertexValues: a value for each vertex, by interval. All of them are in memory; or, where a budget
+// is smaller, they are in a file beside the graph, and as many intervals as fit are in memory
+// (HUS-Graph §3.4, §3.6).
 //
 //   hold(i) ─▶ the values of interval i, in memory until the hold ends; changed ones go back to the file when others
 //              need their place
 //
-// ValueSpace decides for all values of a program. The file has no name: it goes with the process. Past the page cache
-// where the filesystem can do that.
+// ValueSpace decides for all values of a program. The file has no name: it goes with the process.
+// Past the page cache where the filesystem can do that.
 //
 // Threads: one; what is held may be read and changed by all.
 #pragma once
@@ -30,13 +31,17 @@ namespace graphlane::hybrid {
 
 class ValueSpace {
  public:
-  // `directory`: where the file goes. `memory_bytes`: none: half of what is available. `copies`: of all values that a
-  // program makes, one is its own.
-  ValueSpace(const DualGeometry& geometry, std::string directory, std::optional<uint64_t> memory_bytes, uint32_t copies = 1)
-      : geometry_(geometry), directory_(std::move(directory)), memory_bytes_(memory_bytes), copies_(copies) {}
+  // `directory`: where the file goes. `memory_bytes`: none: half of what is available. `copies`: of
+  // all values that a program makes, one is its own.
+  ValueSpace(const DualGeometry& geometry, std::string directory,
+             std::optional<uint64_t> memory_bytes, uint32_t copies = 1)
+      : geometry_(geometry),
+        directory_(std::move(directory)),
+        memory_bytes_(memory_bytes),
+        copies_(copies) {}
 
-  // Before the first values are made: how many bytes a vertex has in all of them together. EINVAL: not even the two
-  // intervals of a block fit.
+  // Before the first values are made: how many bytes a vertex has in all of them together. EINVAL:
+  // not even the two intervals of a block fit.
   Outcome<void> begin(uint64_t bytes_a_vertex);
 
   const DualGeometry& geometry() const { return geometry_; }
@@ -79,7 +84,9 @@ class ValueFile {
   };
 
   ValueFile(ValueSpace& space, uint64_t interval_bytes)
-      : space_(space), interval_bytes_(interval_bytes), where_(space.geometry().partitions(), kNowhere),
+      : space_(space),
+        interval_bytes_(interval_bytes),
+        where_(space.geometry().partitions(), kNowhere),
         is_written_(space.geometry().partitions()) {}
   Outcome<void> open();
   Outcome<void> clear(Place& place);
@@ -93,7 +100,8 @@ class ValueFile {
   uint64_t uses_ = 0;
 };
 
-// What a hold is for: the values stay as they are; some may change; all get new ones, whatever they were.
+// What a hold is for: the values stay as they are; some may change; all get new ones, whatever they
+// were.
 enum class ValueAccess { kRead, kChange, kReplace };
 
 template <class T>
@@ -106,7 +114,10 @@ class HeldValues {
   HeldValues(VertexValues<T>& of, uint32_t interval, bool changes, std::span<T> values)
       : of_(&of), interval_(interval), changes_(changes), values_(values) {}
   HeldValues(HeldValues&& other) noexcept
-      : of_(std::exchange(other.of_, nullptr)), interval_(other.interval_), changes_(other.changes_), values_(other.values_) {}
+      : of_(std::exchange(other.of_, nullptr)),
+        interval_(other.interval_),
+        changes_(other.changes_),
+        values_(other.values_) {}
   HeldValues& operator=(HeldValues&&) = delete;
   ~HeldValues() {
     if (of_ != nullptr) of_->release(interval_, changes_);
@@ -145,7 +156,10 @@ class VertexValues {
   Outcome<HeldValues<T>> hold(uint32_t interval, ValueAccess access) {
     const size_t count = geometry().size(interval);
     const bool changes = access != ValueAccess::kRead;
-    if (file_ == nullptr) return HeldValues<T>(*this, interval, changes, {all_.data() + geometry().first(interval), count});
+    if (file_ == nullptr) {
+      return HeldValues<T>(*this, interval, changes,
+                           {all_.data() + geometry().first(interval), count});
+    }
     const auto bytes = file_->hold(interval, access != ValueAccess::kReplace);
     if (!bytes) return bytes.error();
     return HeldValues<T>(*this, interval, changes, {reinterpret_cast<T*>(*bytes), count});
@@ -154,7 +168,8 @@ class VertexValues {
   Outcome<HeldValues<T>> change(uint32_t interval) { return hold(interval, ValueAccess::kChange); }
   // The first value of an interval that is held; in memory, of any.
   T* held(uint32_t interval) {
-    return file_ == nullptr ? all_.data() + geometry().first(interval) : reinterpret_cast<T*>(file_->held(interval));
+    return file_ == nullptr ? all_.data() + geometry().first(interval)
+                            : reinterpret_cast<T*>(file_->held(interval));
   }
 
   Outcome<void> set(uint64_t vertex, T value) {
@@ -199,11 +214,17 @@ struct ValueUse {
   ValueAccess access;
 };
 template <class T>
-ValueUse<T> reading(VertexValues<T>& values) { return {values, ValueAccess::kRead}; }
+ValueUse<T> reading(VertexValues<T>& values) {
+  return {values, ValueAccess::kRead};
+}
 template <class T>
-ValueUse<T> changing(VertexValues<T>& values) { return {values, ValueAccess::kChange}; }
+ValueUse<T> changing(VertexValues<T>& values) {
+  return {values, ValueAccess::kChange};
+}
 template <class T>
-ValueUse<T> replacing(VertexValues<T>& values) { return {values, ValueAccess::kReplace}; }
+ValueUse<T> replacing(VertexValues<T>& values) {
+  return {values, ValueAccess::kReplace};
+}
 
 // each(first vertex, values of the interval…) for all intervals, ascending.
 template <class Each, class... T>
@@ -223,8 +244,8 @@ Outcome<void> for_each_interval(const Each& each, ValueUse<T>... uses) {
   return {};
 }
 
-// Counts equal values, each a vertex's number: each(value, count) for those that there are, ascending. In memory at once,
-// else in a pass over all values for each interval of numbers.
+// Counts equal values, each a vertex's number: each(value, count) for those that there are,
+// ascending. In memory at once, else in a pass over all values for each interval of numbers.
 template <class Each>
 Outcome<void> count_values(VertexValues<uint32_t>& values, const Each& each) {
   const DualGeometry& geometry = values.geometry();

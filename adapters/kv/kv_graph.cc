@@ -14,7 +14,8 @@ double number_at(std::span<const uint8_t> bytes, size_t index) {
 
 }  // namespace
 
-Outcome<std::unique_ptr<KvGraph>> KvGraph::open(const std::string& path, const KvOptions& options, bool wants_in) {
+Outcome<std::unique_ptr<KvGraph>> KvGraph::open(const std::string& path, const KvOptions& options,
+                                                bool wants_in) {
   auto pages = Pages::open(path);
   if (!pages) return pages.error();
   auto graph = std::make_unique<KvGraph>();
@@ -41,13 +42,18 @@ PagedFiles::Moved KvGraph::moved() const {
   return all;
 }
 
-Outcome<KvGraph::List> KvGraph::decode(uint64_t vertex, std::span<const uint8_t> value, std::vector<uint32_t>& scratch) const {
-  const auto damaged = [&] { return make_error(EIO, "{}: the list of vertex {} is damaged", path(), vertex); };
+Outcome<KvGraph::List> KvGraph::decode(uint64_t vertex, std::span<const uint8_t> value,
+                                       std::vector<uint32_t>& scratch) const {
+  const auto damaged = [&] {
+    return make_error(EIO, "{}: the list of vertex {} is damaged", path(), vertex);
+  };
   const Result<ListValue> parts = pages_->parse_value(value);
   if (!parts) return damaged();
   List list{.neighbours = {}, .weights = parts->weights};
-  if (pages_->codec().kind() == CodecKind::kRaw && reinterpret_cast<uintptr_t>(parts->list.data()) % sizeof(uint32_t) == 0) {
-    list.neighbours = {reinterpret_cast<const uint32_t*>(parts->list.data()), parts->neighbour_count};
+  if (pages_->codec().kind() == CodecKind::kRaw &&
+      reinterpret_cast<uintptr_t>(parts->list.data()) % sizeof(uint32_t) == 0) {
+    list.neighbours = {reinterpret_cast<const uint32_t*>(parts->list.data()),
+                       parts->neighbour_count};
     // The page was compared with its checksum; a neighbour that is no vertex was written so.
     for (const uint32_t neighbour : list.neighbours) {
       if (neighbour >= vertex_count()) return damaged();

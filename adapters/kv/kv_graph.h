@@ -15,13 +15,16 @@ namespace graphlane::kv {
 class KvGraph {
  public:
   // The cache's budget is shared by both directions if the in-lists are wanted.
-  static Outcome<std::unique_ptr<KvGraph>> open(const std::string& path, const KvOptions& options, bool wants_in);
+  static Outcome<std::unique_ptr<KvGraph>> open(const std::string& path, const KvOptions& options,
+                                                bool wants_in);
 
   const std::string& path() const { return pages_->path(); }
   const Pages& pages() const { return *pages_; }
   uint64_t vertex_count() const { return pages_->vertex_count(); }
   // kIn gives the out-lists where the graph is undirected or the in-lists are not wanted.
-  KvStore& store(Direction direction) { return *stores_[direction == Direction::kIn && stores_[1] ? 1 : 0]; }
+  KvStore& store(Direction direction) {
+    return *stores_[direction == Direction::kIn && stores_[1] ? 1 : 0];
+  }
   bool has_in() const { return stores_[1] != nullptr; }
   PagedFiles::Moved moved() const;
 
@@ -30,7 +33,8 @@ class KvGraph {
     std::span<const uint32_t> neighbours;
     std::span<const uint8_t> weights;
   };
-  Outcome<List> decode(uint64_t vertex, std::span<const uint8_t> value, std::vector<uint32_t>& scratch) const;
+  Outcome<List> decode(uint64_t vertex, std::span<const uint8_t> value,
+                       std::vector<uint32_t>& scratch) const;
   // The weight of the neighbour `i` of a list.
   double weight(const List& list, size_t i) const;
 

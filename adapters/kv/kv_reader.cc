@@ -86,7 +86,8 @@ Outcome<PinnedValue> KvReader::take(uint64_t key, float hotness, PageBuffer::Fra
 }
 
 // A value that begins at the end of a page, with the rest from the pages that follow.
-Outcome<PinnedValue> KvReader::gather(uint64_t key, const PageView& view, uint32_t at_place, uint64_t page_index) {
+Outcome<PinnedValue> KvReader::gather(uint64_t key, const PageView& view, uint32_t at_place,
+                                      uint64_t page_index) {
   const PageStore& pages = store_.pages();
   const std::span<const uint8_t> begin = view.value(at_place);
   const uint64_t more_bytes = view.head().more_bytes;
@@ -95,10 +96,15 @@ Outcome<PinnedValue> KvReader::gather(uint64_t key, const PageView& view, uint32
   }
   const size_t size = begin.size() + more_bytes;
   std::unique_ptr<uint8_t[]> whole(new (std::nothrow) uint8_t[size]);
-  if (whole == nullptr) return make_error(ENOMEM, "{}: no memory for the {} bytes of the key {}", pages.path(), size, key);
+  if (whole == nullptr) {
+    return make_error(ENOMEM, "{}: no memory for the {} bytes of the key {}", pages.path(), size,
+                      key);
+  }
   std::memcpy(whole.get(), begin.data(), begin.size());
   for (size_t at = begin.size(); at < size;) {
-    if (++page_index >= pages.page_count()) return pages.page_error(page_index - 1, "its last value does not end");
+    if (++page_index >= pages.page_count()) {
+      return pages.page_error(page_index - 1, "its last value does not end");
+    }
     PageBuffer::Frame* frame = nullptr;
     const auto next = view_of(page_index, frame);
     if (!next) return next.error();
@@ -130,7 +136,8 @@ void KvReader::submit(uint64_t key, float hotness, GetTask& task) {
   begin_more();
 }
 
-// Begins gets until the buffer is full, and then none until half of it is free: so that adjacent pages go in one request.
+// Begins gets until the buffer is full, and then none until half of it is free: so that adjacent
+// pages go in one request.
 void KvReader::begin_more() {
   if (asked_ <= buffer_.ask_max() / 2) waits_for_room_ = false;
   while (!waits_for_room_ && begun_ < waiting_.size()) {
@@ -193,12 +200,15 @@ bool KvReader::wait() {
   return true;
 }
 
-Outcome<void> KvReader::multi_get(std::span<const uint64_t> keys, std::span<const float> hotness, const Visit& visit) {
+Outcome<void> KvReader::multi_get(std::span<const uint64_t> keys, std::span<const float> hotness,
+                                  const Visit& visit) {
   struct Collect final : GetTask {
     void done(Outcome<PinnedValue> value) override {
       if (!failed) {
         if (value) {
-          if (Outcome<void> visited = (*visit)(next, std::move(*value)); !visited) failed = visited.error();
+          if (Outcome<void> visited = (*visit)(next, std::move(*value)); !visited) {
+            failed = visited.error();
+          }
         } else {
           failed = value.error();
         }

@@ -5,8 +5,8 @@
 //   multi_get()    both, over many keys, as far ahead as the buffer allows: every device is busy
 //   for_each()     all keys from one on, ascending; sequential reads, past the cache
 //
-// What is returned is pinned, not copied (pinned_value.h). A value that lies on several pages is put together, in the cache or in
-// memory of its own.
+// What is returned is pinned, not copied (pinned_value.h). A value that lies on several pages is
+// put together, in the cache or in memory of its own.
 //
 // Errors are one line: file, page, reason. They are of one get; others go on.
 //
@@ -26,7 +26,7 @@ namespace graphlane::kv {
 struct KvCounts {
   uint64_t gets = 0;
   uint64_t cache_hits = 0;
-  uint64_t missing = 0;       // keys that the store does not have
+  uint64_t missing = 0;  // keys that the store does not have
   BufferCounts buffer = {};
 
   KvCounts& operator+=(const KvCounts& other);
@@ -57,10 +57,11 @@ class KvReader {
   // Whether some of them have not begun: the buffer has no room for more pages.
   bool is_full() const { return begun_ < waiting_.size(); }
 
-  // visit(index, value) for each key in turn. `hotness`: of each key, or empty. Ascending keys read each page once.
-  // Ends at the first error.
+  // visit(index, value) for each key in turn. `hotness`: of each key, or empty. Ascending keys read
+  // each page once. Ends at the first error.
   using Visit = std::function<Outcome<void>(size_t index, PinnedValue value)>;
-  Outcome<void> multi_get(std::span<const uint64_t> keys, std::span<const float> hotness, const Visit& visit);
+  Outcome<void> multi_get(std::span<const uint64_t> keys, std::span<const float> hotness,
+                          const Visit& visit);
 
   // visit(key, value) for all keys from `first` on.
   using VisitKey = std::function<Outcome<void>(uint64_t key, std::span<const uint8_t> value)>;
@@ -73,8 +74,8 @@ class KvReader {
     uint64_t key = 0;
     float hotness = 0;
     GetTask* task = nullptr;
-    PinnedValue value;                     // from the cache
-    PageBuffer::Frame* frame = nullptr;    // else its page, pinned
+    PinnedValue value;                   // from the cache
+    PageBuffer::Frame* frame = nullptr;  // else its page, pinned
     std::optional<Error> error;
   };
 

@@ -31,7 +31,8 @@ Outcome<void> KvStore::start(const KvOptions& options) {
   if (!file) return file.error();
   file_ = *file;
   if (file_->size_bytes() < pages_->head().page_offset(pages_->page_count())) {
-    return make_error(EIO, "{}: byte {}: ends there, and had more when it was opened", pages_->path(), file_->size_bytes());
+    return make_error(EIO, "{}: byte {}: ends there, and had more when it was opened",
+                      pages_->path(), file_->size_bytes());
   }
   return options.in_memory ? load() : Outcome<void>();
 }
@@ -49,7 +50,8 @@ Outcome<void> KvStore::load() {
     const ByteRange range{pages_->head().page_offset(first), pages * page_bytes};
     if (auto done = file_->read(range, memory_.data() + first * page_bytes); !done) return done;
     for (uint64_t page = first; page < first + pages; ++page) {
-      const auto view = pages_->check_page(page, {memory_.as<uint8_t>() + page * page_bytes, page_bytes});
+      const auto view =
+          pages_->check_page(page, {memory_.as<uint8_t>() + page * page_bytes, page_bytes});
       if (!view) return view.error();
       views_.push_back(*view);
     }

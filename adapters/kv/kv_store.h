@@ -1,11 +1,12 @@
-// KvStore: a store of pages that is open for gets: its index in memory, its pages on the devices, and a hot-aware cache
-// of values (MaiterStore §3.1).
+// KvStore: a store of pages that is open for gets: its index in memory, its pages on the devices,
+// and a hot-aware cache of values (MaiterStore §3.1).
 //
 //   get(key, hotness) ─▶ ValueCache ─▶ PageBuffer ─▶ devices
 //                        shared        of each reader
 //
-// Gets are a KvReader's (kv_reader.h). A store may be opened by any number of processes, also while one writes it
-// (graphfmt/pages/store_writer.h): it has the pages that were there when it was opened.
+// Gets are a KvReader's (kv_reader.h). A store may be opened by any number of processes, also while
+// one writes it (graphfmt/pages/store_writer.h): it has the pages that were there when it was
+// opened.
 //
 // Threads: does not change once it is open, but for the cache, which any thread may use.
 #pragma once
@@ -23,7 +24,7 @@ namespace graphlane::kv {
 
 struct KvOptions {
   CacheOptions cache = {};
-  bool in_memory = false;       // all pages are read at once and checked; no cache is needed then
+  bool in_memory = false;  // all pages are read at once and checked; no cache is needed then
 };
 
 class KvStore {

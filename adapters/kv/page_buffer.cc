@@ -89,11 +89,15 @@ PageBuffer::Frame* PageBuffer::find(uint64_t page_index) {
 // The next one that is neither pinned nor being read; one more where all are. nullptr: no memory.
 PageBuffer::Frame* PageBuffer::take_frame() {
   Frame* frame = nullptr;
-  // Twice round: a page that was fetched ahead, and that nothing has asked for, is waited for only if all others are taken.
+  // Twice round: a page that was fetched ahead, and that nothing has asked for, is waited for only
+  // if all others are taken.
   for (size_t step = 0; step < 2 * frames_.size() && frame == nullptr; ++step) {
     Frame* const next = frames_[hand_].get();
     hand_ = (hand_ + 1) % frames_.size();
-    if (next->pins.load(std::memory_order_acquire) > 0 || (next->fetch != nullptr && next->fetch == open_)) continue;
+    if (next->pins.load(std::memory_order_acquire) > 0 ||
+        (next->fetch != nullptr && next->fetch == open_)) {
+      continue;
+    }
     if (next->fetch != nullptr && step < frames_.size() && !next->fetch->has_ended()) continue;
     frame = next;
   }
@@ -134,7 +138,10 @@ PageBuffer::Frame* PageBuffer::begin_page(uint64_t page_index) {
   Frame* const frame = take_frame();
   if (frame == nullptr) return nullptr;
   const ByteRange range{store_.head().page_offset(page_index), page_bytes_};
-  if (open_ != nullptr && (open_->count == kFetchPages || open_->pieces[open_->count - 1].range.end() != range.offset)) flush();
+  if (open_ != nullptr && (open_->count == kFetchPages ||
+                           open_->pieces[open_->count - 1].range.end() != range.offset)) {
+    flush();
+  }
   if (open_ == nullptr) {
     open_ = free_fetch();
     open_->count = 0;
@@ -181,7 +188,9 @@ Outcome<PageBuffer::Frame*> PageBuffer::get(uint64_t page_index) {
     if (depth_ > 0) {
       fetch_ahead(page_index, depth_ + 1, true);
       // The one behind the page that was missed tells whether reading goes on.
-      if (Frame* const next = find(page_index + 1); next != nullptr && next->is_ahead) next->is_first_of_window = true;
+      if (Frame* const next = find(page_index + 1); next != nullptr && next->is_ahead) {
+        next->is_first_of_window = true;
+      }
       last_ = frame;
     }
     flush();
@@ -250,7 +259,8 @@ Outcome<void> PageBuffer::finish(Frame& frame) {
 Outcome<void> PageBuffer::read_alone(Frame& frame) {
   Fetch* const fetch = free_fetch();
   fetch->count = 1;
-  fetch->pieces[0] = {.range = {store_.head().page_offset(frame.page_index), page_bytes_}, .buffer = frame.bytes};
+  fetch->pieces[0] = {.range = {store_.head().page_offset(frame.page_index), page_bytes_},
+                      .buffer = frame.bytes};
   fetch->pending = 1;
   frame.fetch = fetch;
   ++counts_.requests;

@@ -1,4 +1,5 @@
-// PageBuffer: the prefetching buffer (MaiterStore §3.3): pages in memory, and those behind them fetched ahead.
+// PageBuffer: the prefetching buffer (MaiterStore §3.3): pages in memory, and those behind them
+// fetched ahead.
 //
 //   frames     |p7|p8|p9|p2|p3|…      reused in the order in which they were filled (FIFO), but for pinned ones
 //   miss on p  one request for p and the `depth` pages behind it
@@ -28,7 +29,7 @@ struct BufferOptions {
 };
 
 struct BufferCounts {
-  uint64_t hits = 0;      // the page was there, or on its way
+  uint64_t hits = 0;  // the page was there, or on its way
   uint64_t misses = 0;
   uint64_t requests = 0;  // to the devices, of adjacent pages
   uint64_t pages = 0;     // that were read
@@ -42,11 +43,11 @@ class PageBuffer {
     uint8_t* bytes = nullptr;
     PageView view = {};
     PinCount pins{0};
-    Fetch* fetch = nullptr;      // that reads it
-    uint32_t asks = 0;           // gets that wait for it; the reader's
-    bool is_used = false;        // has a page, or waits for one
+    Fetch* fetch = nullptr;  // that reads it
+    uint32_t asks = 0;       // gets that wait for it; the reader's
+    bool is_used = false;    // has a page, or waits for one
     bool is_first_of_window = false;
-    bool is_ahead = false;       // nothing has asked for it yet
+    bool is_ahead = false;  // nothing has asked for it yet
     std::optional<Error> error = {};
   };
 
@@ -57,7 +58,8 @@ class PageBuffer {
 
   // The page, read if need be. Pinned: the caller counts the pins down.
   Outcome<Frame*> get(uint64_t page_index);
-  // A frame for the page, pinned; begins to read it, together with pages beside it that are asked for next. ENOMEM.
+  // A frame for the page, pinned; begins to read it, together with pages beside it that are asked
+  // for next. ENOMEM.
   Outcome<Frame*> ask(uint64_t page_index);
   // Begins what ask() has put together.
   void flush();
@@ -87,10 +89,10 @@ class PageBuffer {
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<Buffer> memory_;
   std::unordered_map<uint64_t, Frame*> by_page_;
-  Frame* last_ = nullptr;   // the latest hit
-  size_t hand_ = 0;         // the frame to be reused next
+  Frame* last_ = nullptr;  // the latest hit
+  size_t hand_ = 0;        // the frame to be reused next
   std::vector<std::unique_ptr<Fetch>> fetches_;
-  Fetch* open_ = nullptr;   // not begun yet
+  Fetch* open_ = nullptr;  // not begun yet
   BufferCounts counts_;
 };
 

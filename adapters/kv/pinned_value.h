@@ -1,5 +1,5 @@
-// PinnedValue: the bytes of a value where they lie: in the cache, in a page of a buffer, or, if the value lies on
-// several pages, in memory of its own. They stay until it is released or destroyed.
+// PinnedValue: the bytes of a value where they lie: in the cache, in a page of a buffer, or, if the
+// value lies on several pages, in memory of its own. They stay until it is released or destroyed.
 //
 // Threads: one at a time; it may move to another thread.
 #pragma once
@@ -19,8 +19,10 @@ class PinnedValue {
  public:
   PinnedValue() = default;  // a key that is not there
   // `pins` was counted up by the caller.
-  PinnedValue(std::span<const uint8_t> bytes, PinCount* pins) : bytes_(bytes), pins_(pins), is_found_(true) {}
-  PinnedValue(std::unique_ptr<uint8_t[]> own, size_t size) : bytes_(own.get(), size), own_(std::move(own)), is_found_(true) {}
+  PinnedValue(std::span<const uint8_t> bytes, PinCount* pins)
+      : bytes_(bytes), pins_(pins), is_found_(true) {}
+  PinnedValue(std::unique_ptr<uint8_t[]> own, size_t size)
+      : bytes_(own.get(), size), own_(std::move(own)), is_found_(true) {}
   PinnedValue(PinnedValue&& other) noexcept { swap(other); }
   PinnedValue& operator=(PinnedValue&& other) noexcept {
     PinnedValue(std::move(other)).swap(*this);

@@ -43,7 +43,8 @@ class ActiveSet {
 
   // Whether it is active in this iteration.
   bool is_active(uint32_t vertex) const {
-    return (now_[vertex / kWordBits].load(std::memory_order_relaxed) >> vertex % kWordBits & 1) != 0;
+    return (now_[vertex / kWordBits].load(std::memory_order_relaxed) >> vertex % kWordBits & 1) !=
+           0;
   }
   bool is_all() const { return now_is_all_; }
   uint64_t count() const { return count_; }

@@ -16,14 +16,15 @@
 //               ─► run_on_message of what is left ─► run_on_iteration_end ─► end_iteration
 //   The run ends when no vertex was activated, or begin_iteration says so.
 //
-// Threads: a range has 2^r vertices, and each worker has its ranges (range % workers). A worker that has finished its own
-// steals ranges of others. All lists of a vertex come to the worker that runs it. With messages, one worker at a time
-// runs, or delivers to, the vertices of a range: their state needs no atomics. A program that writes to the
-// state of other vertices itself uses atomics. With an order of its own (options), messages arrive at the
-// iteration's end. An iteration sees all that the one before wrote.
+// Threads: a range has 2^r vertices, and each worker has its ranges (range % workers). A worker
+// that has finished its own steals ranges of others. All lists of a vertex come to the worker that
+// runs it. With messages, one worker at a time runs, or delivers to, the vertices of a range: their
+// state needs no atomics. A program that writes to the state of other vertices itself uses atomics.
+// With an order of its own (options), messages arrive at the iteration's end. An iteration sees all
+// that the one before wrote.
 //
-// Vertical parts (§3.8): an iteration runs every active vertex once for each of P parts, all of part 0
-// first. The part asks for the neighbours from ctx.part_begin() to part_end().
+// Vertical parts (§3.8): an iteration runs every active vertex once for each of P parts, all of
+// part 0 first. The part asks for the neighbours from ctx.part_begin() to part_end().
 #pragma once
 
 #include <algorithm>
@@ -52,8 +53,8 @@ namespace graphlane::semiext {
 enum class Next { kActive, kAll, kSelected, kStop };
 
 struct EngineOptions {
-  // Lists that a worker waits for at once; FlashGraph found no gain above 4000. Vertices that ask for their own list
-  // alone, in run(), are not counted: nothing has to be kept of them.
+  // Lists that a worker waits for at once; FlashGraph found no gain above 4000. Vertices that ask
+  // for their own list alone, in run(), are not counted: nothing has to be kept of them.
   uint32_t running_max = 4000;
   // Every second iteration runs from the last vertex to the first, so that it finds in the cache
   // what the one before read last.
@@ -124,7 +125,8 @@ class Engine {
   // Lists in flight where running_max does not count.
   static constexpr size_t kInFlightListsMax = 256 << 10;
   static constexpr uint64_t kOrderChunk = 64;
-  static constexpr uint64_t kCheckCount = 64;  // vertices that run between two looks whether the run failed
+  // vertices that run between two looks whether the run failed
+  static constexpr uint64_t kCheckCount = 64;
 
   static EngineOptions in_order_of(const Graph& graph, EngineOptions options);
   static unsigned range_shift_of(uint64_t vertex_count, unsigned workers);
@@ -137,7 +139,8 @@ class Engine {
   void run_range(Context& ctx, uint64_t range, Next which);
   uint64_t word_to_run(Next which, uint64_t word) const;
   bool runs(Next which, VertexId v) const {
-    return which == Next::kAll || (word_to_run(which, v / ActiveSet::kWordBits) >> v % ActiveSet::kWordBits & 1) != 0;
+    return which == Next::kAll ||
+           (word_to_run(which, v / ActiveSet::kWordBits) >> v % ActiveSet::kWordBits & 1) != 0;
   }
   void deliver_rest(bool alone);
   void end_vertices();
@@ -193,7 +196,8 @@ class Engine<Program>::Context final : private ListLoader::Sink {
     if (running == owner && !weights) return loader_.ask_own(owner, side);
     loader_.ask({.running = running, .owner = owner, .side = side, .weights = weights});
   }
-  // The neighbours [first, first + count) of each list, as far as there are any. kBoth is not allowed.
+  // The neighbours [first, first + count) of each list, as far as there are any. kBoth is not
+  // allowed.
   struct Partial {
     VertexId owner;
     uint64_t first;
@@ -202,8 +206,12 @@ class Engine<Program>::Context final : private ListLoader::Sink {
   void request_partial_vertices(VertexId running, std::span<const Partial> parts, EdgeSide side,
                                 bool weights = false) {
     for (const Partial& part : parts) {
-      loader_.ask({.running = running, .owner = part.owner, .side = side, .weights = weights,
-                   .first = part.first, .count = part.count});
+      loader_.ask({.running = running,
+                   .owner = part.owner,
+                   .side = side,
+                   .weights = weights,
+                   .first = part.first,
+                   .count = part.count});
     }
   }
 
@@ -327,13 +335,15 @@ class Engine<Program>::Context final : private ListLoader::Sink {
 };
 
 template <class Program>
-Engine<Program>::Engine(const Graph& graph, WorkerPool& pool, Program& program, EngineOptions options)
+Engine<Program>::Engine(const Graph& graph, WorkerPool& pool, Program& program,
+                        EngineOptions options)
     : graph_(graph),
       pool_(pool),
       program_(program),
       options_(in_order_of(graph, std::move(options))),
       range_shift_(range_shift_of(graph.vertex_count(), pool.size())),
-      range_count_((uint64_t{graph.vertex_count()} + (uint64_t{1} << range_shift_) - 1) >> range_shift_),
+      range_count_((uint64_t{graph.vertex_count()} + (uint64_t{1} << range_shift_) - 1) >>
+                   range_shift_),
       active_(graph.vertex_count(), pool.size()),
       bins_(kHasMessages ? range_count_ : 0, pool.size(), range_shift_),
       next_ranges_(pool.size()) {
@@ -367,7 +377,8 @@ unsigned Engine<Program>::range_shift_of(uint64_t vertex_count, unsigned workers
 template <class Program>
 uint64_t Engine<Program>::in_flight_bytes(const Graph& graph, unsigned workers) {
   if (graph.is_in_memory()) return kInFlightBytesMax;
-  return std::min(kInFlightBytesMax, std::max<uint64_t>(graph.cache_bytes() / (4 * workers), 64 << 10));
+  return std::min(kInFlightBytesMax,
+                  std::max<uint64_t>(graph.cache_bytes() / (4 * workers), 64 << 10));
 }
 
 template <class Program>
@@ -399,7 +410,8 @@ Outcome<void> Engine<Program>::run() {
 
 template <class Program>
 void Engine<Program>::run_iteration(Next next) {
-  const bool alone = pool_.size() == 1 || (next == Next::kActive && active_.is_listed() && active_.count() <= kAloneMax);
+  const bool alone = pool_.size() == 1 ||
+                     (next == Next::kActive && active_.is_listed() && active_.count() <= kAloneMax);
   for (part_ = 0; part_ < options_.vertical_parts && !failed(); ++part_) {
     for (NextRange& ranges : next_ranges_) ranges.taken.store(0, std::memory_order_relaxed);
     next_in_order_.store(0, std::memory_order_relaxed);
@@ -420,7 +432,8 @@ void Engine<Program>::run_part(Next which, unsigned worker, bool alone) {
   const bool listed = which == Next::kActive && active_.is_listed();
   if (!options_.order.empty()) {
     const std::span<const VertexId> order(options_.order);
-    for (uint64_t at; (at = next_in_order_.fetch_add(kOrderChunk, std::memory_order_relaxed)) < order.size();) {
+    for (uint64_t at;
+         (at = next_in_order_.fetch_add(kOrderChunk, std::memory_order_relaxed)) < order.size();) {
       for (const VertexId v : order.subspan(at, std::min(kOrderChunk, order.size() - at))) {
         if (failed()) break;
         if (runs(which, v)) ctx.run_vertex(v);

@@ -126,7 +126,8 @@ void ListLoader::add_piece(const Ask& ask, bool is_weights, Join* join) {
 
 void ListLoader::begin() {
   // Lists that on_list() asks for are appended.
-  give_from_memory([this](VertexId running, const ListView& list) { sink_.on_list(running, list); });
+  give_from_memory(
+      [this](VertexId running, const ListView& list) { sink_.on_list(running, list); });
   if (!has_asked() || error_) return;
   if (free_batches_.empty()) {
     batches_.push_back(std::make_unique<Batch>());
@@ -212,7 +213,8 @@ void ListLoader::make_tasks(Batch& batch) {
     const uint64_t piece_end = piece.offset + piece.length_bytes;
     if (!batch.tasks.empty()) {
       Task& last = batch.tasks.back();
-      const bool adjoins = variant_.merge == Merge::kLists && pieces[last.first].file == piece.file &&
+      const bool adjoins = variant_.merge == Merge::kLists &&
+                           pieces[last.first].file == piece.file &&
                            piece.offset / page_bytes <= (last.range.end() - 1) / page_bytes + 1;
       const uint64_t end = std::max(last.range.end(), piece_end);
       if (adjoins && end - last.range.offset <= ListRuns::kBytesMax) {
@@ -249,10 +251,11 @@ void ListLoader::Task::run(const PageBytes& bytes) noexcept {
 }
 
 void ListLoader::Task::failed(int error) noexcept {
-  loader->fail(error == EBADMSG
-                   ? make_error(EIO, "{}: damaged between byte {} and byte {}: its checksum is wrong",
-                                file->path(), range.offset, range.end())
-                   : os_error(error, file->path(), fmt::format("cannot read byte {}", range.offset)));
+  loader->fail(
+      error == EBADMSG
+          ? make_error(EIO, "{}: damaged between byte {} and byte {}: its checksum is wrong",
+                       file->path(), range.offset, range.end())
+          : os_error(error, file->path(), fmt::format("cannot read byte {}", range.offset)));
   ended();
 }
 
@@ -265,7 +268,8 @@ void ListLoader::Task::ended() {
 
 void ListLoader::take(const PageBytes& bytes, const Task& task) {
   if (bytes.size_bytes() < task.range.length_bytes) {
-    fail(make_error(EIO, "{}: ends at byte {}", task.file->path(), task.range.offset + bytes.size_bytes()));
+    fail(make_error(EIO, "{}: ends at byte {}", task.file->path(),
+                    task.range.offset + bytes.size_bytes()));
     return;
   }
   if (task.lists != nullptr) return take_run(bytes, task);
@@ -282,7 +286,8 @@ void ListLoader::take_run(const PageBytes& bytes, const Task& task) {
   read_run(task.side, runs.owners_of(*task.lists), task.range.offset, bytes.pieces());
 }
 
-void ListLoader::read_run(EdgeSide side, std::span<const VertexId> owners, uint64_t begin, std::span<const PageBytes::Piece> pages) {
+void ListLoader::read_run(EdgeSide side, std::span<const VertexId> owners, uint64_t begin,
+                          std::span<const PageBytes::Piece> pages) {
   const auto give = [&](VertexId owner, std::span<const VertexId> neighbours) {
     ++list_count_;
     sink_.on_list(owner, ListView{.owner = owner, .side = side, .neighbours = neighbours});
@@ -300,7 +305,8 @@ void ListLoader::take_runs_from_memory(Batch& batch) {
     for (const ListRuns::Run& run : runs.runs()) {
       if (error_) break;
       const Graph::Side& from = graph_.side(side);
-      const PageBytes::Piece bytes(from.lists_memory + run.begin, from.lists->size_bytes() - run.begin);
+      const PageBytes::Piece bytes(from.lists_memory + run.begin,
+                                   from.lists->size_bytes() - run.begin);
       read_run(side, runs.owners_of(run), run.begin, {&bytes, 1});
     }
   }
@@ -355,8 +361,8 @@ bool ListLoader::take_piece(const Piece& piece, std::span<const std::byte> bytes
       give(piece.ask, {.neighbours = list});
       return true;
     }
-    join->lists[join->ask.side == EdgeSide::kBoth && piece.ask.side == EdgeSide::kIn ? 1 : 0].assign(
-        list.begin(), list.end());
+    join->lists[join->ask.side == EdgeSide::kBoth && piece.ask.side == EdgeSide::kIn ? 1 : 0]
+        .assign(list.begin(), list.end());
     hold(*join, list.size_bytes());
   }
   if (--join->pending == 0) give_joined(*join);
@@ -379,7 +385,8 @@ bool ListLoader::decode(const Piece& piece, std::span<const std::byte> bytes, si
   if (!graph_.codec().decode({data, bytes.size()}, {scratch.data(), count}, limit, slack_bytes)) {
     return false;
   }
-  *list = std::span<const VertexId>(scratch.data(), count).subspan(is_raw_ ? 0 : ask.first, ask.count);
+  *list =
+      std::span<const VertexId>(scratch.data(), count).subspan(is_raw_ ? 0 : ask.first, ask.count);
   return true;
 }
 
@@ -410,7 +417,9 @@ void ListLoader::give_joined(Join& join) {
   // Thousands of joins wait at once; each would come to be as large as the longest list.
   const auto drop_long = [](auto& values) {
     // `values = {}` would keep the memory.
-    if (values.capacity() * sizeof(values[0]) > kJoinBytesKept) values = std::remove_reference_t<decltype(values)>();
+    if (values.capacity() * sizeof(values[0]) > kJoinBytesKept) {
+      values = std::remove_reference_t<decltype(values)>();
+    }
   };
   for (std::vector<VertexId>& list : join.lists) drop_long(list);
   drop_long(join.weights);
@@ -430,7 +439,8 @@ ListView ListLoader::view_in_memory(const Ask& asked) {
     list.neighbours = from_memory(ask, ask.side, scratch_[0]);
     if (ask.weights && side.weights_memory != nullptr && !list.neighbours.empty()) {
       weights_.resize(list.neighbours.size());
-      graph_.read_weights(side.weights_memory + (side.index->first_arc(ask.owner) + ask.first) * graph_.weight_bytes(),
+      graph_.read_weights(side.weights_memory + (side.index->first_arc(ask.owner) + ask.first) *
+                                                    graph_.weight_bytes(),
                           weights_);
       list.weights = weights_;
     }
@@ -453,8 +463,8 @@ std::span<const VertexId> ListLoader::from_memory(const Ask& ask, EdgeSide which
   const ListPlace list = place(side, which, ask.owner);
   resize_for_overwrite(scratch, degree);
   const auto* const data = reinterpret_cast<const uint8_t*>(side.lists_memory + list.offset);
-  if (!graph_.codec().decode({data, list.length_bytes}, {scratch.data(), degree}, graph_.vertex_count(),
-                             kDecodeSlack)) {
+  if (!graph_.codec().decode({data, list.length_bytes}, {scratch.data(), degree},
+                             graph_.vertex_count(), kDecodeSlack)) {
     fail_damaged(side.lists->path(), list.offset, ask.owner);
     return {};
   }

@@ -7,12 +7,14 @@
 //   wait()                     tasks run on the pages where they lie: each list is decoded and given
 //                              to on_list()
 //
-// A graph in memory has no ranges: begin() gives each list out at once, those of runs decoded together.
+// A graph in memory has no ranges: begin() gives each list out at once, those of runs decoded
+// together.
 //
 // Merging here spares the page reader the work for each list (FlashGraph §3.6).
 //
-// Memory: at most `in_flight_bytes_max` of begun ranges and of lists that wait for another part, 4 bytes a list of a
-// run, 100 bytes any other list that was asked for, and the largest list. Threads: one loader is one thread's.
+// Memory: at most `in_flight_bytes_max` of begun ranges and of lists that wait for another part, 4
+// bytes a list of a run, 100 bytes any other list that was asked for, and the largest list.
+// Threads: one loader is one thread's.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +38,7 @@ struct ListView {
   uint64_t first = 0;              // the place of neighbours[0] in the list; not 0 of a part
   std::span<const VertexId> neighbours = {};     // kBoth: of out-arcs
   std::span<const VertexId> in_neighbours = {};  // kBoth of a directed graph
-  std::span<const double> weights = {};           // of neighbours, if asked for; empty: each is 1
+  std::span<const double> weights = {};          // of neighbours, if asked for; empty: each is 1
 };
 
 class ListLoader {
@@ -55,7 +57,8 @@ class ListLoader {
     VertexId owner = 0;
     EdgeSide side = EdgeSide::kOut;
     bool weights = false;  // not of kBoth
-    uint64_t first = 0;    // of a part: the neighbours [first, first + count), as far as there are any
+    // of a part: the neighbours [first, first + count), as far as there are any
+    uint64_t first = 0;
     uint64_t count = kWholeList;
   };
 
@@ -71,7 +74,8 @@ class ListLoader {
       ask_device(ask);
     }
   }
-  // As ask(), for all of the list of the vertex that asks, without weights. Cheapest in the order of the file, or backwards.
+  // As ask(), for all of the list of the vertex that asks, without weights. Cheapest in the order
+  // of the file, or backwards.
   void ask_own(VertexId owner, EdgeSide side) {
     if (makes_runs_ && (side != EdgeSide::kBoth || !is_directed_)) {
       asks_while_giving_ |= is_giving_;
@@ -83,27 +87,37 @@ class ListLoader {
   bool is_in_memory() const { return queue_ == nullptr; }
   // Whether give_from_memory() would give lists of a graph in memory.
   bool has_in_memory() const { return is_in_memory() && !empty_.empty(); }
-  // Whether a list was asked for in on_list(): the program may keep something of each vertex that waits.
+  // Whether a list was asked for in on_list(): the program may keep something of each vertex that
+  // waits.
   bool asks_while_giving() const { return asks_while_giving_; }
-  // Calls give(running, list) for every list that needs no device and is in no run: of a graph in memory, and empty
-  // ones; also for those that give() asks for. A part of begin(), without a virtual call.
+  // Calls give(running, list) for every list that needs no device and is in no run: of a graph in
+  // memory, and empty ones; also for those that give() asks for. A part of begin(), without a
+  // virtual call.
   template <class Give>
   void give_from_memory(const Give& give);
   // Lists that were requested and not begun.
-  bool has_asked() const { return !empty_.empty() || !asked_.empty() || asked_runs_[0].count() + asked_runs_[1].count() > 0; }
+  bool has_asked() const {
+    return !empty_.empty() || !asked_.empty() ||
+           asked_runs_[0].count() + asked_runs_[1].count() > 0;
+  }
   size_t asked_count() const {
-    return asked_.size() + empty_.size() + asked_runs_[0].list_count() + asked_runs_[1].list_count();
+    return asked_.size() + empty_.size() + asked_runs_[0].list_count() +
+           asked_runs_[1].list_count();
   }
   // Whether so much was asked for that begin() should be called.
   bool should_begin() const {
-    return asked_.size() + empty_.size() + asked_runs_[0].count() + asked_runs_[1].count() >= kBeginCount ||
+    return asked_.size() + empty_.size() + asked_runs_[0].count() + asked_runs_[1].count() >=
+               kBeginCount ||
            asked_bytes() >= begin_bytes_ ||
-           asked_runs_[0].list_count() + asked_runs_[1].list_count() >= (asks_while_giving_ ? kBeginCount : kBeginListsMax);
+           asked_runs_[0].list_count() + asked_runs_[1].list_count() >=
+               (asks_while_giving_ ? kBeginCount : kBeginListsMax);
   }
   // Lists that were begun and not given; those of them that are in no run.
   size_t begun_count() const { return begun_count_; }
   size_t begun_single_count() const { return begun_count_ - begun_run_lists_; }
-  bool has_room() const { return asked_bytes() + begun_bytes_ + joined_bytes_ < in_flight_bytes_max_; }
+  bool has_room() const {
+    return asked_bytes() + begun_bytes_ + joined_bytes_ < in_flight_bytes_max_;
+  }
 
   // Must not be called from within on_list().
   void begin();
@@ -118,8 +132,8 @@ class ListLoader {
   uint64_t range_count() const { return range_count_; }  // that they were read by
 
  private:
-  // This many requests are begun at a time, and this many lists of runs. The first also for lists of runs where
-  // a program asks for more lists in on_list().
+  // This many requests are begun at a time, and this many lists of runs. The first also for lists
+  // of runs where a program asks for more lists in on_list().
   static constexpr size_t kBeginCount = 1024;
   static constexpr size_t kBeginListsMax = 64 << 10;
   static constexpr uint64_t kBeginBytesMax = 1 << 20;
@@ -137,7 +151,7 @@ class ListLoader {
     uint64_t offset = 0;
     uint64_t length_bytes = 0;
     const OpenPagedFile* file = nullptr;
-    Ask ask;            // side: which of the two, never kBoth
+    Ask ask;  // side: which of the two, never kBoth
     bool is_weights = false;
     Join* join = nullptr;  // nullptr: this is all of it
   };
@@ -173,19 +187,23 @@ class ListLoader {
   void add_piece(const Ask& ask, bool is_weights, Join* join);
   ListPlace place(const Graph::Side& side, EdgeSide which, VertexId owner);
   ListView view_in_memory(const Ask& ask);
-  std::span<const VertexId> from_memory(const Ask& ask, EdgeSide side, std::vector<VertexId>& scratch);
+  std::span<const VertexId> from_memory(const Ask& ask, EdgeSide side,
+                                        std::vector<VertexId>& scratch);
   std::span<const VertexId> raw_from_memory(const Graph::Side& side, VertexId owner);
-  uint64_t asked_bytes() const { return asked_bytes_ + asked_runs_[0].bytes() + asked_runs_[1].bytes(); }
+  uint64_t asked_bytes() const {
+    return asked_bytes_ + asked_runs_[0].bytes() + asked_runs_[1].bytes();
+  }
   void make_tasks(Batch& batch);
   void make_run_tasks(Batch& batch);
   void widen_to_blocks(Batch& batch) const;
   void finish(Batch& batch);
   void take(const PageBytes& bytes, const Task& task);
   void take_run(const PageBytes& bytes, const Task& task);
-  void read_run(EdgeSide side, std::span<const VertexId> owners, uint64_t begin, std::span<const PageBytes::Piece> pages);
+  void read_run(EdgeSide side, std::span<const VertexId> owners, uint64_t begin,
+                std::span<const PageBytes::Piece> pages);
   void take_runs_from_memory(Batch& batch);
-  std::span<const std::byte> contiguous(const PageBytes& bytes, const Task& task, const Piece& piece,
-                                        size_t* slack_bytes);
+  std::span<const std::byte> contiguous(const PageBytes& bytes, const Task& task,
+                                        const Piece& piece, size_t* slack_bytes);
   bool take_piece(const Piece& piece, std::span<const std::byte> bytes, size_t slack_bytes);
   bool decode(const Piece& piece, std::span<const std::byte> bytes, size_t slack_bytes,
               std::vector<VertexId>& scratch, std::span<const VertexId>* list);
@@ -230,7 +248,8 @@ class ListLoader {
 };
 
 // The whole list of a raw file in memory: where it lies.
-inline std::span<const VertexId> ListLoader::raw_from_memory(const Graph::Side& side, VertexId owner) {
+inline std::span<const VertexId> ListLoader::raw_from_memory(const Graph::Side& side,
+                                                             VertexId owner) {
   const uint64_t degree = side.index->degree(owner);
   Cursor& cursor = cursors_[&side == &graph_.side(EdgeSide::kOut) ? 0 : 1];
   const uint64_t offset = cursor.vertex == owner ? cursor.offset : side.index->offset(owner);
@@ -243,7 +262,8 @@ void ListLoader::give_from_memory(const Give& give) {
   is_giving_ = true;
   for (size_t i = 0; i < empty_.size() && !error_; ++i) {
     const Ask ask = empty_[i];
-    if (is_raw_ && ask.side != EdgeSide::kBoth && !ask.weights && ask.first == 0 && ask.count == kWholeList) {
+    if (is_raw_ && ask.side != EdgeSide::kBoth && !ask.weights && ask.first == 0 &&
+        ask.count == kWholeList) {
       ++list_count_;
       give(ask.running, ListView{.owner = ask.owner,
                                  .side = ask.side,

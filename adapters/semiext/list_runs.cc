@@ -7,7 +7,8 @@ namespace graphlane {
 void ListRuns::close() {
   for (const Run& run : runs_) {
     if (!run.descends) continue;
-    std::reverse(owners_.begin() + static_cast<ptrdiff_t>(run.first), owners_.begin() + static_cast<ptrdiff_t>(run.end));
+    std::reverse(owners_.begin() + static_cast<ptrdiff_t>(run.first),
+                 owners_.begin() + static_cast<ptrdiff_t>(run.end));
   }
 }
 
@@ -18,7 +19,8 @@ void ListRuns::clear() {
 }
 
 // The first of `owners` that lie behind one another within `room` bytes.
-RunReader::Stretch RunReader::stretch(const ListIndex& index, std::span<const VertexId> owners, uint64_t room) {
+RunReader::Stretch RunReader::stretch(const ListIndex& index, std::span<const VertexId> owners,
+                                      uint64_t room) {
   constexpr uint64_t kGapMax = 16;
   Stretch lists;
   uint64_t next = owners[0];
@@ -27,8 +29,8 @@ RunReader::Stretch RunReader::stretch(const ListIndex& index, std::span<const Ve
     while (next < owner && index.bytes(static_cast<VertexId>(next)) == 0) ++next;
     const uint64_t length = index.bytes(owner);
     const uint64_t degree = index.degree(owner);
-    if (next != owner || length == 0 || lists.bytes + length > room || lists.numbers + degree > kNumbersMax ||
-        lists.count == kStretchMax) {
+    if (next != owner || length == 0 || lists.bytes + length > room ||
+        lists.numbers + degree > kNumbersMax || lists.count == kStretchMax) {
       break;
     }
     lengths_[lists.count] = static_cast<uint32_t>(length);
@@ -43,11 +45,14 @@ RunReader::Stretch RunReader::stretch(const ListIndex& index, std::span<const Ve
 
 bool RunReader::decode(const Stretch& lists, std::span<const std::byte> bytes, size_t slack_bytes) {
   if (is_raw_ || lists.count == 1) return decode_one(bytes, lists.numbers, slack_bytes);
-  if (numbers_.size() < lists.numbers) numbers_.resize(std::max(lists.numbers, numbers_.size() * 2));
+  if (numbers_.size() < lists.numbers) {
+    numbers_.resize(std::max(lists.numbers, numbers_.size() * 2));
+  }
   decoded_ = numbers_.data();
   return codec_
-      .decode_lists({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, std::span(lengths_).first(lists.count),
-                    std::span(degrees_).first(lists.count), {numbers_.data(), lists.numbers}, vertex_count_)
+      .decode_lists({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
+                    std::span(lengths_).first(lists.count), std::span(degrees_).first(lists.count),
+                    {numbers_.data(), lists.numbers}, vertex_count_)
       .has_value();
 }
 
@@ -62,13 +67,16 @@ bool RunReader::decode_one(std::span<const std::byte> bytes, uint64_t degree, si
   }
   if (numbers_.size() < degree) numbers_.resize(std::max(degree, numbers_.size() * 2));
   decoded_ = numbers_.data();
-  return codec_.decode({data, bytes.size()}, {numbers_.data(), degree}, vertex_count_, slack_bytes).has_value();
+  return codec_.decode({data, bytes.size()}, {numbers_.data(), degree}, vertex_count_, slack_bytes)
+      .has_value();
 }
 
 // The list's bytes from its pages, in one piece.
-std::span<const std::byte> RunReader::copy(std::span<const PageBytes::Piece> pages, uint64_t page, uint64_t in_page,
-                                           uint64_t length) {
-  if (copied_.size() < length + kDecodeSlack) copied_.resize(std::max(length + kDecodeSlack, copied_.size() * 2));
+std::span<const std::byte> RunReader::copy(std::span<const PageBytes::Piece> pages, uint64_t page,
+                                           uint64_t in_page, uint64_t length) {
+  if (copied_.size() < length + kDecodeSlack) {
+    copied_.resize(std::max(length + kDecodeSlack, copied_.size() * 2));
+  }
   for (uint64_t done = 0; done < length; ++page, in_page = 0) {
     const uint64_t count = std::min<uint64_t>(length - done, pages[page].size() - in_page);
     std::memcpy(copied_.data() + done, pages[page].data() + in_page, count);
@@ -78,7 +86,8 @@ std::span<const std::byte> RunReader::copy(std::span<const PageBytes::Piece> pag
 }
 
 // Finds the damaged one of the stretch.
-bool RunReader::fail(std::span<const VertexId> owners, uint64_t offset, const Stretch& lists, std::span<const std::byte> bytes) {
+bool RunReader::fail(std::span<const VertexId> owners, uint64_t offset, const Stretch& lists,
+                     std::span<const std::byte> bytes) {
   size_t i = 0;
   for (; i + 1 < lists.count; ++i) {
     if (!decode_one(bytes.first(lengths_[i]), degrees_[i], 0)) break;

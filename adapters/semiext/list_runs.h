@@ -3,8 +3,9 @@
 //   vertices asked for   3 4 5   7 | 90 91 92 |          ascending, or descending
 //   file    …  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒ |  ▒▒▒▒▒▒▒ |  …       lists on the same page or on adjacent ones: one run
 //
-// A run costs one task of the page reader, and each list of it four bytes: a dense iteration asks for millions.
-// RunReader gives the lists back, from the pages; those that lie behind one another on a page are decoded together.
+// A run costs one task of the page reader, and each list of it four bytes: a dense iteration asks
+// for millions. RunReader gives the lists back, from the pages; those that lie behind one another
+// on a page are decoded together.
 //
 // Threads: a worker's own.
 #pragma once
@@ -21,8 +22,10 @@
 
 namespace graphlane {
 
-// The place of `vertex` in an index, from the place of `near`, or from the index where the two are far apart.
-inline uint64_t offset_from(const ListIndex& index, uint64_t near, uint64_t near_offset, uint64_t vertex) {
+// The place of `vertex` in an index, from the place of `near`, or from the index where the two are
+// far apart.
+inline uint64_t offset_from(const ListIndex& index, uint64_t near, uint64_t near_offset,
+                            uint64_t vertex) {
   constexpr uint64_t kNear = 16;
   uint64_t offset = near_offset;
   if (vertex >= near && vertex - near <= kNear) {
@@ -51,8 +54,8 @@ class ListRuns {
     bool descends = false;
   };
 
-  // Adds the list of `owner`, which becomes a part of the last run or begins one. False: it is empty, and there
-  // is no run; it was not added. `page_bytes` is a power of 2.
+  // Adds the list of `owner`, which becomes a part of the last run or begins one. False: it is
+  // empty, and there is no run; it was not added. `page_bytes` is a power of 2.
   bool add(const ListIndex& index, VertexId owner, uint64_t page_bytes);
 
   std::span<Run> runs() { return runs_; }
@@ -94,7 +97,8 @@ inline bool ListRuns::add(const ListIndex& index, VertexId owner, uint64_t page_
     Run& run = runs_.back();
     const uint64_t one_page = page_bytes - 1;
     const bool is_single = run.end - run.first == 1;
-    if (offset >= run.behind && (is_single || !run.descends) && (offset & ~one_page) <= ((run.behind - 1) & ~one_page) + page_bytes &&
+    if (offset >= run.behind && (is_single || !run.descends) &&
+        (offset & ~one_page) <= ((run.behind - 1) & ~one_page) + page_bytes &&
         behind - run.begin <= kBytesMax) {
       run.behind = behind;
       run.list_bytes += length;
@@ -102,7 +106,8 @@ inline bool ListRuns::add(const ListIndex& index, VertexId owner, uint64_t page_
       run.end = owners_.size();
       return true;
     }
-    if (behind <= run.begin && (is_single || run.descends) && ((behind - 1) & ~one_page) + page_bytes >= (run.begin & ~one_page) &&
+    if (behind <= run.begin && (is_single || run.descends) &&
+        ((behind - 1) & ~one_page) + page_bytes >= (run.begin & ~one_page) &&
         run.behind - offset <= kBytesMax) {
       run.begin = offset;
       run.list_bytes += length;
@@ -111,7 +116,11 @@ inline bool ListRuns::add(const ListIndex& index, VertexId owner, uint64_t page_
       return true;
     }
   }
-  runs_.push_back({.first = owners_.size() - 1, .end = owners_.size(), .begin = offset, .behind = behind, .list_bytes = length});
+  runs_.push_back({.first = owners_.size() - 1,
+                   .end = owners_.size(),
+                   .begin = offset,
+                   .behind = behind,
+                   .list_bytes = length});
   return true;
 }
 
@@ -121,8 +130,8 @@ class RunReader {
   RunReader(const ListCodec& codec, uint64_t vertex_count)
       : codec_(codec), is_raw_(codec.kind() == CodecKind::kRaw), vertex_count_(vertex_count) {}
 
-  // Calls give(owner, neighbours) for each of `owners`, ascending but for empty lists. `pages` hold the file's bytes
-  // from `begin` on. False: a list is damaged, and none is given from it on.
+  // Calls give(owner, neighbours) for each of `owners`, ascending but for empty lists. `pages` hold
+  // the file's bytes from `begin` on. False: a list is damaged, and none is given from it on.
   template <class Give>
   bool read(const ListIndex& index, std::span<const VertexId> owners, uint64_t begin,
             std::span<const PageBytes::Piece> pages, const Give& give);
@@ -132,9 +141,10 @@ class RunReader {
   uint64_t damaged_offset() const { return damaged_offset_; }
 
  private:
-  static constexpr size_t kStretchMax = 4096;       // lists that are decoded together: as many as a page can have
-  static constexpr size_t kNumbersMax = 16 << 10;   // of them
-  static constexpr size_t kDecodeSlack = 32;        // bytes behind a list that decoders may read
+  // lists that are decoded together: as many as a page can have
+  static constexpr size_t kStretchMax = 4096;
+  static constexpr size_t kNumbersMax = 16 << 10;  // of them
+  static constexpr size_t kDecodeSlack = 32;       // bytes behind a list that decoders may read
 
   // Lists that lie behind one another on a page.
   struct Stretch {
@@ -146,8 +156,10 @@ class RunReader {
   Stretch stretch(const ListIndex& index, std::span<const VertexId> owners, uint64_t room);
   bool decode(const Stretch& stretch, std::span<const std::byte> bytes, size_t slack_bytes);
   bool decode_one(std::span<const std::byte> bytes, uint64_t degree, size_t slack_bytes);
-  std::span<const std::byte> copy(std::span<const PageBytes::Piece> pages, uint64_t page, uint64_t in_page, uint64_t length);
-  bool fail(std::span<const VertexId> owners, uint64_t offset, const Stretch& stretch, std::span<const std::byte> bytes);
+  std::span<const std::byte> copy(std::span<const PageBytes::Piece> pages, uint64_t page,
+                                  uint64_t in_page, uint64_t length);
+  bool fail(std::span<const VertexId> owners, uint64_t offset, const Stretch& stretch,
+            std::span<const std::byte> bytes);
 
   const ListCodec& codec_;
   const bool is_raw_;
@@ -194,7 +206,8 @@ bool RunReader::read(const ListIndex& index, std::span<const VertexId> owners, u
       // On several pages, or by itself more than a stretch.
       const uint64_t degree = index.degree(owner);
       const bool is_here = in_page + length <= here.size();
-      const auto bytes = is_here ? here.subspan(in_page, length) : copy(pages, page, in_page, length);
+      const auto bytes =
+          is_here ? here.subspan(in_page, length) : copy(pages, page, in_page, length);
       if (!decode_one(bytes, degree, is_here ? here.size() - in_page - length : kDecodeSlack)) {
         damaged_owner_ = owner;
         damaged_offset_ = offset;

@@ -46,7 +46,9 @@ class MessageBins {
       const size_t range = targets[at] >> range_shift_;
       size_t end = at + 1;
       const size_t room = kBundleBytes / sizeof(uint32_t);
-      while (end < targets.size() && targets[end] >> range_shift_ == range && end - at < room) ++end;
+      while (end < targets.size() && targets[end] >> range_shift_ == range && end - at < room) {
+        ++end;
+      }
       full |= append(worker, range, targets.subspan(at, end - at), message);
       at = end;
     }

@@ -78,8 +78,8 @@ size_t advance_to(size_t from, size_t size, uint64_t value, const ValueAt& value
   return from;
 }
 
-// Calls hit(i, arcs) for each member that is a neighbour of u by `list`, but not for u itself. `arcs` is as in
-// merge_neighbours(). `scratch` is memory of the caller.
+// Calls hit(i, arcs) for each member that is a neighbour of u by `list`, but not for u itself.
+// `arcs` is as in merge_neighbours(). `scratch` is memory of the caller.
 template <class Hit>
 void intersect(const std::vector<Neighbour>& members, VertexId u, const ListView& list,
                std::vector<Neighbour>& scratch, const Hit& hit) {
@@ -99,11 +99,15 @@ void intersect(const std::vector<Neighbour>& members, VertexId u, const ListView
   };
   if (list.side != EdgeSide::kBoth) {
     const std::span<const VertexId> neighbours = list.neighbours;
-    walk(neighbours.size(), [&](size_t j) -> uint64_t { return neighbours[j]; }, [](size_t) { return 2u; });
+    walk(
+        neighbours.size(), [&](size_t j) -> uint64_t { return neighbours[j]; },
+        [](size_t) { return 2u; });
     return;
   }
   merge_neighbours(u, list, scratch);
-  walk(scratch.size(), [&](size_t j) -> uint64_t { return scratch[j].vertex; }, [&](size_t j) { return scratch[j].arcs; });
+  walk(
+      scratch.size(), [&](size_t j) -> uint64_t { return scratch[j].vertex; },
+      [&](size_t j) { return scratch[j].arcs; });
 }
 
 }  // namespace graphlane::semiext

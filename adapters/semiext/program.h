@@ -36,8 +36,8 @@ Outcome<AlgorithmResult> run_pagerank_delta(const ProgramRun& run);
 
 // Runs the engine, with progress. Calls `make_result` on success, and adds the engine's statistics.
 template <class Program, class MakeResult>
-Outcome<AlgorithmResult> run_program(const ProgramRun& run, const char* name, Engine<Program>& engine,
-                                     const MakeResult& make_result) {
+Outcome<AlgorithmResult> run_program(const ProgramRun& run, const char* name,
+                                     Engine<Program>& engine, const MakeResult& make_result) {
   RunProgress progress(name, run.options.iterations.value_or(0));
   engine.set_progress(&progress);
   if (Outcome<void> done = engine.run(); !done) return done.error();

@@ -21,7 +21,9 @@ constexpr ListedProgram kPrograms[] = {
     {{"bfs", "breadth-first search from --source: levels and parents"}, run_bfs},
     {{"pagerank", "PageRank, --iterations of it (30) or to a --tolerance"}, run_pagerank},
     {{"wcc", "weakly connected components"}, run_wcc},
-    {{"sssp", "shortest paths from --source by the graph's weights"}, run_sssp, /*wants_weights=*/true},
+    {{"sssp", "shortest paths from --source by the graph's weights"},
+     run_sssp,
+     /*wants_weights=*/true},
     {{"triangles", "triangles, of all and of each vertex"}, run_triangles},
     {{"lcc", "local clustering coefficients"}, run_lcc},
     {{"cdlp", "communities by label propagation, --iterations of it (10)"}, run_cdlp},
@@ -29,7 +31,8 @@ constexpr ListedProgram kPrograms[] = {
     {{"betweenness", "betweenness, of shortest paths from each --source"}, run_betweenness},
     {{"scan", "scan statistics: edges among a vertex and its neighbours"}, run_scan},
     {{"msbfs", "breadth-first searches from up to 64 sources at once"}, run_msbfs},
-    {{"pagerank-delta", "PageRank to a --tolerance (1e-9), by sending what changed"}, run_pagerank_delta},
+    {{"pagerank-delta", "PageRank to a --tolerance (1e-9), by sending what changed"},
+     run_pagerank_delta},
 };
 
 constexpr auto kInfos = [] {

@@ -11,7 +11,9 @@ class Degrees {
   explicit Degrees(const Graph& graph) : degree(graph.vertex_count()) {}
 
   // Called once for each vertex: requests its list.
-  void run(semiext::Engine<Degrees>::Context& ctx, VertexId v) { ctx.request_vertex(v, v, EdgeSide::kOut); }
+  void run(semiext::Engine<Degrees>::Context& ctx, VertexId v) {
+    ctx.request_vertex(v, v, EdgeSide::kOut);
+  }
 
   // Called when the list, in ascending order, is in memory.
   void run_on_vertex(semiext::Engine<Degrees>::Context&, VertexId v, const ListView& list) {
@@ -31,9 +33,13 @@ int main(int argc, char** argv) {
   Degrees program(**graph);
   semiext::Engine<Degrees> engine(**graph, pool, program);
   engine.activate_all();
-  if (const Outcome<void> done = engine.run(); !done) return std::fprintf(stderr, "degrees: %s\n", done.error().text.c_str()), 1;
+  if (const Outcome<void> done = engine.run(); !done) {
+    return std::fprintf(stderr, "degrees: %s\n", done.error().text.c_str()), 1;
+  }
 
   std::map<uint32_t, uint64_t> vertices;
   for (const uint32_t degree : program.degree) ++vertices[degree];
-  for (const auto& [degree, count] : vertices) std::printf("%u %lu\n", degree, static_cast<unsigned long>(count));
+  for (const auto& [degree, count] : vertices) {
+    std::printf("%u %lu\n", degree, static_cast<unsigned long>(count));
+  }
 }

@@ -1,4 +1,5 @@
-// kv_replay: a trace of delta-PageRank's gets, recorded once, and given to caches and stores. It prints one JSON object.
+// kv_replay: a trace of delta-PageRank's gets, recorded once, and given to caches and stores. It
+// prints one JSON object.
 //
 //   kv_replay record GRAPH TRACE PORTION [ROUNDS]              GRAPH: of the format pages
 //   kv_replay caches GRAPH TRACE SHARE                         hits of each policy, and of Belady, in a share of the bytes
@@ -39,11 +40,14 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 class Recorder final : public maiter::GetTrace {
  public:
-  void get(maiter::VertexId v, float priority, float accumulated) override { gets.push_back({v, priority, accumulated}); }
+  void get(maiter::VertexId v, float priority, float accumulated) override {
+    gets.push_back({v, priority, accumulated});
+  }
   std::vector<Get> gets;
 };
 
-Outcome<void> record(const std::string& path, const std::string& to, double portion, uint64_t rounds) {
+Outcome<void> record(const std::string& path, const std::string& to, double portion,
+                     uint64_t rounds) {
   auto graph = KvGraph::open(path, {.in_memory = true}, false);
   if (!graph) return graph.error();
   const uint64_t n = (*graph)->vertex_count();
@@ -54,9 +58,8 @@ Outcome<void> record(const std::string& path, const std::string& to, double port
   WorkerPool pool(1);
   Recorder recorder;
   constexpr double kTolerance = 1e-6;
-  maiter::Engine<maiter::PageRank> engine(
-      **graph, op, table, 0, n, pool,
-      {.portion = portion, .trace = &recorder});
+  maiter::Engine<maiter::PageRank> engine(**graph, op, table, 0, n, pool,
+                                          {.portion = portion, .trace = &recorder});
   uint64_t round = 0;
   for (; round < rounds; ++round) {
     const auto went_on = engine.run_round();
@@ -71,7 +74,8 @@ Outcome<void> record(const std::string& path, const std::string& to, double port
     return Outcome<void>();
   });
   std::erase_if(recorder.gets, [&](const Get& get) { return !has_list[get.vertex]; });
-  fmt::print("{{\"gets\": {}, \"rounds\": {}, \"left\": {:.3g}}}\n", recorder.gets.size(), round, engine.left());
+  fmt::print("{{\"gets\": {}, \"rounds\": {}, \"left\": {:.3g}}}\n", recorder.gets.size(), round,
+             engine.left());
   return write_trace(recorder.gets, to);
 }
 
@@ -108,14 +112,17 @@ Outcome<void> caches(const std::string& path, const std::string& trace_path, dou
     for (size_t i = 0; i < trace->size(); ++i) {
       const Get& get = (*trace)[i];
       PinnedValue value;
-      const float hotness = from == kGets ? counts[i] : from == kAccumulated ? get.accumulated : get.priority;
+      const float hotness = from == kGets          ? counts[i]
+                            : from == kAccumulated ? get.accumulated
+                                                   : get.priority;
       if (cache.find(get.vertex, hotness, value)) {
         ++hits;
       } else {
         cache.insert(get.vertex, hotness, {content.data(), (*sizes)[get.vertex]}, value);
       }
     }
-    fmt::print(", \"{}\": {:.4f}", name, static_cast<double>(hits) / static_cast<double>(trace->size()));
+    fmt::print(", \"{}\": {:.4f}", name,
+               static_cast<double>(hits) / static_cast<double>(trace->size()));
   };
   run("hot", {.hotness = HotnessKind::kLast, .per_byte = true}, kGets);
   run("hot_last", {.hotness = HotnessKind::kLast}, kPriority);
@@ -126,7 +133,8 @@ Outcome<void> caches(const std::string& path, const std::string& trace_path, dou
   // The threshold is the median priority of the trace.
   std::vector<float> priorities;
   for (const Get& get : *trace) priorities.push_back(get.priority);
-  std::nth_element(priorities.begin(), priorities.begin() + static_cast<long>(priorities.size() / 2), priorities.end());
+  std::nth_element(priorities.begin(),
+                   priorities.begin() + static_cast<long>(priorities.size() / 2), priorities.end());
   const float threshold = priorities[priorities.size() / 2];
   run("lru_threshold", {.policy = PolicyKind::kLru, .threshold = threshold}, kPriority);
   run("fifo_threshold", {.policy = PolicyKind::kFifo, .threshold = threshold}, kPriority);
@@ -135,16 +143,20 @@ Outcome<void> caches(const std::string& path, const std::string& trace_path, dou
   // Costs as much as in ValueCache.
   const auto cost = [&](uint32_t v) -> uint64_t { return kv::cache_cost((*sizes)[v]); };
   const uint64_t hits = belady_hits(*trace, static_cast<uint32_t>(sizes->size()), budget, cost);
-  fmt::print(", \"belady\": {:.4f}}}\n", static_cast<double>(hits) / static_cast<double>(trace->size()));
+  fmt::print(", \"belady\": {:.4f}}}\n",
+             static_cast<double>(hits) / static_cast<double>(trace->size()));
   return {};
 }
 
-Outcome<void> pages(const std::string& path, const std::string& trace_path, double share, uint32_t depth, uint32_t frames) {
+Outcome<void> pages(const std::string& path, const std::string& trace_path, double share,
+                    uint32_t depth, uint32_t frames) {
   auto sized = KvGraph::open(path, {}, false);
   if (!sized) return sized.error();
   const uint64_t bytes = (*sized)->store(Direction::kOut).pages().head().value_bytes;
   const auto budget = static_cast<uint64_t>(share * static_cast<double>(bytes));
-  auto graph = KvGraph::open(path, {.cache = {.budget_bytes = budget, .hotness = HotnessKind::kLast, .per_byte = true}}, false);
+  auto graph = KvGraph::open(
+      path, {.cache = {.budget_bytes = budget, .hotness = HotnessKind::kLast, .per_byte = true}},
+      false);
   if (!graph) return graph.error();
   const auto trace = read_trace(trace_path);
   if (!trace) return trace.error();
@@ -156,14 +168,20 @@ Outcome<void> pages(const std::string& path, const std::string& trace_path, doub
     if (!value) return value.error();
   }
   const kv::KvCounts counts = reader.counts();
-  const auto part = [&](uint64_t count) { return static_cast<double>(count) / static_cast<double>(trace->size()); };
-  fmt::print("{{\"gets\": {}, \"hits\": {:.4f}, \"requests\": {:.6f}, \"pages\": {:.6f}, \"seconds\": {:.3f}}}\n", trace->size(),
-             part(counts.cache_hits), part(counts.buffer.requests), part(counts.buffer.pages), seconds_since(begin));
+  const auto part = [&](uint64_t count) {
+    return static_cast<double>(count) / static_cast<double>(trace->size());
+  };
+  fmt::print(
+      "{{\"gets\": {}, \"hits\": {:.4f}, \"requests\": {:.6f}, \"pages\": {:.6f}, \"seconds\": "
+      "{:.3f}}}\n",
+      trace->size(), part(counts.cache_hits), part(counts.buffer.requests),
+      part(counts.buffer.pages), seconds_since(begin));
   return {};
 }
 
 Outcome<void> hits(const std::string& path) {
-  auto graph = KvGraph::open(path, {.cache = {.budget_bytes = uint64_t{4} << 30, .hotness = HotnessKind::kLast}}, false);
+  auto graph = KvGraph::open(
+      path, {.cache = {.budget_bytes = uint64_t{4} << 30, .hotness = HotnessKind::kLast}}, false);
   if (!graph) return graph.error();
   KvReader reader((*graph)->store(Direction::kOut), {.depth = 16});
   std::vector<uint32_t> keys;
@@ -184,10 +202,12 @@ Outcome<void> hits(const std::string& path) {
     fmt::print("{{\"keys\": {}, \"nanoseconds\": {:.1f}}}\n", set,
                static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC / kGets * 1e9);
   }
-  return found == 2 * uint64_t{kGets} ? Outcome<void>() : make_error(EIO, "{}: a list is empty", path);
+  return found == 2 * uint64_t{kGets} ? Outcome<void>()
+                                      : make_error(EIO, "{}: a list is empty", path);
 }
 
-Outcome<void> load(const std::string& kind, const std::string& path, const std::string& dir, bool raw) {
+Outcome<void> load(const std::string& kind, const std::string& path, const std::string& dir,
+                   bool raw) {
   auto graph = KvGraph::open(path, {}, false);
   if (!graph) return graph.error();
   auto store = StoreBuilder::create(kind, dir, (*graph)->vertex_count());
@@ -195,20 +215,24 @@ Outcome<void> load(const std::string& kind, const std::string& path, const std::
   KvReader reader((*graph)->store(Direction::kOut), {.depth = 32});
   std::vector<uint32_t> scratch;
   const auto begin = std::chrono::steady_clock::now();
-  const auto done = reader.for_each(0, [&](uint64_t key, std::span<const uint8_t> value) -> Outcome<void> {
-    if (!raw) return (*store)->put(key, value);
-    const auto list = (*graph)->decode(key, value, scratch);
-    if (!list) return list.error();
-    return (*store)->put(key, {reinterpret_cast<const uint8_t*>(list->neighbours.data()), list->neighbours.size_bytes()});
-  });
+  const auto done =
+      reader.for_each(0, [&](uint64_t key, std::span<const uint8_t> value) -> Outcome<void> {
+        if (!raw) return (*store)->put(key, value);
+        const auto list = (*graph)->decode(key, value, scratch);
+        if (!list) return list.error();
+        return (*store)->put(key, {reinterpret_cast<const uint8_t*>(list->neighbours.data()),
+                                   list->neighbours.size_bytes()});
+      });
   if (!done) return done;
   if (auto finished = (*store)->finish(); !finished) return finished;
   fmt::print("{{\"seconds\": {:.2f}}}\n", seconds_since(begin));
   return {};
 }
 
-// Each thread takes every n-th block of 1024 gets, and adds up the first and last byte of each value.
-Outcome<void> replay(const std::string& kind, const std::string& dir, const std::string& trace_path, uint64_t cache_bytes, unsigned threads) {
+// Each thread takes every n-th block of 1024 gets, and adds up the first and last byte of each
+// value.
+Outcome<void> replay(const std::string& kind, const std::string& dir, const std::string& trace_path,
+                     uint64_t cache_bytes, unsigned threads) {
   const auto trace = read_trace(trace_path);
   if (!trace) return trace.error();
   const std::vector<float> hotness = gets_so_far(*trace);
@@ -225,9 +249,11 @@ Outcome<void> replay(const std::string& kind, const std::string& dir, const std:
       auto session = (*store)->session();
       for (size_t block = t; block * 1024 < trace->size(); block += threads) {
         const size_t first = block * 1024, count = std::min<size_t>(1024, keys.size() - first);
-        const auto done = session->gets(std::span(keys).subspan(first, count), std::span(hotness).subspan(first, count), [&](std::span<const uint8_t> value) {
-          sums[t * 16] += value.empty() ? 0 : value.front() + value.back() + value.size();
-        });
+        const auto done = session->gets(
+            std::span(keys).subspan(first, count), std::span(hotness).subspan(first, count),
+            [&](std::span<const uint8_t> value) {
+              sums[t * 16] += value.empty() ? 0 : value.front() + value.back() + value.size();
+            });
         if (!done) {
           errors[t] = done.error();
           return;
@@ -242,24 +268,32 @@ Outcome<void> replay(const std::string& kind, const std::string& dir, const std:
     if (errors[t]) return *errors[t];
     sum += sums[t * 16];
   }
-  fmt::print("{{\"store\": \"{}\", \"gets\": {}, \"seconds\": {:.3f}, \"gets_a_second\": {:.0f}, \"sum\": {}}}\n", kind, trace->size(),
-             seconds, static_cast<double>(trace->size()) / seconds, sum);
+  fmt::print(
+      "{{\"store\": \"{}\", \"gets\": {}, \"seconds\": {:.3f}, \"gets_a_second\": {:.0f}, \"sum\": "
+      "{}}}\n",
+      kind, trace->size(), seconds, static_cast<double>(trace->size()) / seconds, sum);
   return {};
 }
 
 Outcome<void> run(const std::vector<std::string>& words) {
   const auto number = [&](size_t at) { return std::strtod(words[at].c_str(), nullptr); };
-  const auto is = [&](const char* name, size_t count) { return !words.empty() && words[0] == name && words.size() == count; };
+  const auto is = [&](const char* name, size_t count) {
+    return !words.empty() && words[0] == name && words.size() == count;
+  };
   if (is("record", 4)) return record(words[1], words[2], number(3), ~uint64_t{0});
-  if (is("record", 5)) return record(words[1], words[2], number(3), static_cast<uint64_t>(number(4)));
+  if (is("record", 5)) {
+    return record(words[1], words[2], number(3), static_cast<uint64_t>(number(4)));
+  }
   if (is("caches", 4)) return caches(words[1], words[2], number(3));
   if (is("pages", 6)) {
-    return pages(words[1], words[2], number(3), static_cast<uint32_t>(number(4)), static_cast<uint32_t>(number(5)));
+    return pages(words[1], words[2], number(3), static_cast<uint32_t>(number(4)),
+                 static_cast<uint32_t>(number(5)));
   }
   if (is("hits", 2)) return hits(words[1]);
   if (is("load", 5)) return load(words[1], words[2], words[3], words[4] == "raw");
   if (is("store", 6)) {
-    return replay(words[1], words[2], words[3], static_cast<uint64_t>(number(4)), static_cast<unsigned>(number(5)));
+    return replay(words[1], words[2], words[3], static_cast<uint64_t>(number(4)),
+                  static_cast<unsigned>(number(5)));
   }
   return make_error(EINVAL, "usage: see the head of kv_replay.cc");
 }

@@ -38,7 +38,9 @@ class PagesBuilder final : public StoreBuilder {
     writer_ = std::move(*writer);
     return {};
   }
-  Outcome<void> put(uint64_t key, std::span<const uint8_t> value) override { return writer_->put(key, value); }
+  Outcome<void> put(uint64_t key, std::span<const uint8_t> value) override {
+    return writer_->put(key, value);
+  }
   Outcome<void> finish() override { return writer_->finish(); }
 
  private:
@@ -48,12 +50,14 @@ class PagesBuilder final : public StoreBuilder {
 class PagesSession final : public StoreSession {
  public:
   explicit PagesSession(kv::KvStore& store) : reader_(store, {.frames = 256}) {}
-  Outcome<void> gets(std::span<const uint64_t> keys, std::span<const float> hotness, const Take& take) override {
-    return reader_.multi_get(keys, hotness, [&](size_t index, kv::PinnedValue value) -> Outcome<void> {
-      if (!value) return missing(keys[index]);
-      take(value.bytes());
-      return {};
-    });
+  Outcome<void> gets(std::span<const uint64_t> keys, std::span<const float> hotness,
+                     const Take& take) override {
+    return reader_.multi_get(keys, hotness,
+                             [&](size_t index, kv::PinnedValue value) -> Outcome<void> {
+                               if (!value) return missing(keys[index]);
+                               take(value.bytes());
+                               return {};
+                             });
   }
 
  private:
@@ -63,15 +67,18 @@ class PagesSession final : public StoreSession {
 class PagesStore final : public OpenStore {
  public:
   Outcome<void> open(const std::string& dir, uint64_t cache_bytes, unsigned threads) {
-    auto store = kv::KvStore::open(dir + "/store.pages", {.cache = {.budget_bytes = cache_bytes,
-                                                                    .hotness = kv::HotnessKind::kLast,
-                                                                    .shards = threads > 1 ? 4 * threads : 1,
-                                                                    .per_byte = true}});
+    auto store =
+        kv::KvStore::open(dir + "/store.pages", {.cache = {.budget_bytes = cache_bytes,
+                                                           .hotness = kv::HotnessKind::kLast,
+                                                           .shards = threads > 1 ? 4 * threads : 1,
+                                                           .per_byte = true}});
     if (!store) return store.error();
     store_ = std::move(*store);
     return {};
   }
-  std::unique_ptr<StoreSession> session() override { return std::make_unique<PagesSession>(*store_); }
+  std::unique_ptr<StoreSession> session() override {
+    return std::make_unique<PagesSession>(*store_);
+  }
 
  private:
   std::unique_ptr<kv::KvStore> store_;
@@ -81,7 +88,8 @@ class PagesStore final : public OpenStore {
 class NoStore final : public OpenStore, public StoreSession {
  public:
   std::unique_ptr<StoreSession> session() override { return std::make_unique<NoStore>(); }
-  Outcome<void> gets(std::span<const uint64_t> keys, std::span<const float>, const Take& take) override {
+  Outcome<void> gets(std::span<const uint64_t> keys, std::span<const float>,
+                     const Take& take) override {
     for (const uint64_t& key : keys) take({reinterpret_cast<const uint8_t*>(&key), sizeof key});
     return {};
   }
@@ -105,14 +113,16 @@ class CsrBuilder final : public StoreBuilder {
   Outcome<void> finish() override {
     if (auto done = flush(); !done) return done;
     for (; next_ < starts_.size(); ++next_) starts_[next_] = at_;
-    const auto done = pwrite_full(file_.get(), starts_.data(), starts_.size() * sizeof(uint64_t), 0);
+    const auto done =
+        pwrite_full(file_.get(), starts_.data(), starts_.size() * sizeof(uint64_t), 0);
     if (!done || ::fdatasync(file_.get()) != 0) return os_error(errno, path_, "cannot write");
     return {};
   }
 
  private:
   Outcome<void> flush() {
-    const auto done = pwrite_full(file_.get(), values_.data(), values_.size(), starts_.size() * sizeof(uint64_t) + at_);
+    const auto done = pwrite_full(file_.get(), values_.data(), values_.size(),
+                                  starts_.size() * sizeof(uint64_t) + at_);
     if (!done) return os_error(done.error().code, path_, "cannot write");
     at_ += values_.size();
     values_.clear();
@@ -127,7 +137,8 @@ class CsrBuilder final : public StoreBuilder {
   uint64_t at_ = 0;
 };
 
-// Reads with MADV_RANDOM: without it the kernel's read-ahead is for runs of pages that these gets do not have.
+// Reads with MADV_RANDOM: without it the kernel's read-ahead is for runs of pages that these gets
+// do not have.
 class CsrStore final : public OpenStore, public StoreSession {
  public:
   Outcome<void> open(const std::string& dir) {
@@ -135,13 +146,16 @@ class CsrStore final : public OpenStore, public StoreSession {
     const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat info;
     if (!file || ::fstat(file.get(), &info) != 0) return os_error(errno, path, "cannot open");
-    void* const memory = ::mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_SHARED, file.get(), 0);
+    void* const memory =
+        ::mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_SHARED, file.get(), 0);
     if (memory == MAP_FAILED) return os_error(errno, path, "cannot map");
     const char* const advice = std::getenv("GRAPHLANE_CSR_ADVICE");
     const bool sequential = advice != nullptr && std::strcmp(advice, "sequential") == 0;
-    ::madvise(memory, static_cast<size_t>(info.st_size), sequential ? MADV_SEQUENTIAL : MADV_RANDOM);
+    ::madvise(memory, static_cast<size_t>(info.st_size),
+              sequential ? MADV_SEQUENTIAL : MADV_RANDOM);
     starts_ = static_cast<const uint64_t*>(memory);
-    // The count is not in the file: the first start that is 0 bytes behind the table is that of vertex 0.
+    // The count is not in the file: the first start that is 0 bytes behind the table is that of
+    // vertex 0.
     size_ = static_cast<size_t>(info.st_size);
     count_ = 0;
     while ((count_ + 1) * sizeof(uint64_t) + starts_[count_] != size_) ++count_;
@@ -149,7 +163,8 @@ class CsrStore final : public OpenStore, public StoreSession {
     return {};
   }
   std::unique_ptr<StoreSession> session() override { return std::make_unique<CsrStore>(*this); }
-  Outcome<void> gets(std::span<const uint64_t> keys, std::span<const float>, const Take& take) override {
+  Outcome<void> gets(std::span<const uint64_t> keys, std::span<const float>,
+                     const Take& take) override {
     for (const uint64_t key : keys) take({values_ + starts_[key], starts_[key + 1] - starts_[key]});
     return {};
   }
@@ -162,7 +177,9 @@ class CsrStore final : public OpenStore, public StoreSession {
 };
 
 #ifdef GRAPHLANE_WITH_LMDB
-Error lmdb_error(int code, const std::string& path) { return make_error(EIO, "{}: {}", path, ::mdb_strerror(code)); }
+Error lmdb_error(int code, const std::string& path) {
+  return make_error(EIO, "{}: {}", path, ::mdb_strerror(code));
+}
 
 // Keys are uint32 (MDB_INTEGERKEY); loaded with MDB_APPEND, read with MDB_NORDAHEAD.
 class LmdbBuilder final : public StoreBuilder {
@@ -198,9 +215,12 @@ class LmdbBuilder final : public StoreBuilder {
 
 class LmdbSession final : public StoreSession {
  public:
-  LmdbSession(MDB_env* env, MDB_dbi dbi) : dbi_(dbi) { ::mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn_); }
+  LmdbSession(MDB_env* env, MDB_dbi dbi) : dbi_(dbi) {
+    ::mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn_);
+  }
   ~LmdbSession() override { ::mdb_txn_abort(txn_); }
-  Outcome<void> gets(std::span<const uint64_t> keys, std::span<const float>, const Take& take) override {
+  Outcome<void> gets(std::span<const uint64_t> keys, std::span<const float>,
+                     const Take& take) override {
     for (const uint64_t wanted : keys) {
       auto key = static_cast<uint32_t>(wanted);
       MDB_val k{sizeof key, &key}, v{};
@@ -223,13 +243,17 @@ class LmdbStore final : public OpenStore {
     ::mdb_env_create(&env_);
     ::mdb_env_set_mapsize(env_, size_t{64} << 30);
     MDB_txn* txn = nullptr;
-    int code = ::mdb_env_open(env_, path.c_str(), MDB_NOSUBDIR | MDB_RDONLY | MDB_NORDAHEAD | MDB_NOLOCK | MDB_NOTLS, 0644);
+    int code =
+        ::mdb_env_open(env_, path.c_str(),
+                       MDB_NOSUBDIR | MDB_RDONLY | MDB_NORDAHEAD | MDB_NOLOCK | MDB_NOTLS, 0644);
     if (code == 0) code = ::mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn);
     if (code == 0) code = ::mdb_dbi_open(txn, nullptr, MDB_INTEGERKEY, &dbi_);
     if (code == 0) code = ::mdb_txn_commit(txn);
     return code == 0 ? Outcome<void>() : lmdb_error(code, path);
   }
-  std::unique_ptr<StoreSession> session() override { return std::make_unique<LmdbSession>(env_, dbi_); }
+  std::unique_ptr<StoreSession> session() override {
+    return std::make_unique<LmdbSession>(env_, dbi_);
+  }
 
  private:
   MDB_env* env_ = nullptr;
@@ -238,7 +262,9 @@ class LmdbStore final : public OpenStore {
 #endif
 
 #ifdef GRAPHLANE_WITH_ROCKSDB
-Error rocks_error(const rocksdb::Status& status) { return make_error(EIO, "rocksdb: {}", status.ToString()); }
+Error rocks_error(const rocksdb::Status& status) {
+  return make_error(EIO, "rocksdb: {}", status.ToString());
+}
 
 std::string rocks_key(uint32_t key) {
   const uint32_t big = __builtin_bswap32(key);
@@ -289,7 +315,8 @@ class RocksStore final : public OpenStore {
  public:
   Outcome<void> open(const std::string& dir, uint64_t cache_bytes) {
     rocksdb::DB* db = nullptr;
-    const auto status = rocksdb::DB::OpenForReadOnly(rocks_options(cache_bytes), dir + "/store.rocksdb", &db);
+    const auto status =
+        rocksdb::DB::OpenForReadOnly(rocks_options(cache_bytes), dir + "/store.rocksdb", &db);
     db_.reset(db);
     return status.ok() ? Outcome<void>() : rocks_error(status);
   }
@@ -300,15 +327,19 @@ class RocksStore final : public OpenStore {
   class Session final : public StoreSession {
    public:
     explicit Session(rocksdb::DB& db) : db_(db) {}
-    Outcome<void> gets(std::span<const uint64_t> keys, std::span<const float>, const Take& take) override {
+    Outcome<void> gets(std::span<const uint64_t> keys, std::span<const float>,
+                       const Take& take) override {
       for (size_t at = 0; at < keys.size(); at += 64) {
         const size_t count = std::min<size_t>(64, keys.size() - at);
         std::vector<std::string> names(count);
         std::vector<rocksdb::Slice> slices(count);
         std::vector<rocksdb::PinnableSlice> values(count);
         std::vector<rocksdb::Status> statuses(count);
-        for (size_t i = 0; i < count; ++i) slices[i] = names[i] = rocks_key(static_cast<uint32_t>(keys[at + i]));
-        db_.MultiGet({}, db_.DefaultColumnFamily(), count, slices.data(), values.data(), statuses.data());
+        for (size_t i = 0; i < count; ++i) {
+          slices[i] = names[i] = rocks_key(static_cast<uint32_t>(keys[at + i]));
+        }
+        db_.MultiGet({}, db_.DefaultColumnFamily(), count, slices.data(), values.data(),
+                     statuses.data());
         for (size_t i = 0; i < count; ++i) {
           if (!statuses[i].ok()) return rocks_error(statuses[i]);
           take({reinterpret_cast<const uint8_t*>(values[i].data()), values[i].size()});
@@ -327,7 +358,9 @@ class RocksStore final : public OpenStore {
 
 }  // namespace
 
-Outcome<std::unique_ptr<StoreBuilder>> StoreBuilder::create(const std::string& kind, const std::string& dir, uint64_t vertex_count) {
+Outcome<std::unique_ptr<StoreBuilder>> StoreBuilder::create(const std::string& kind,
+                                                            const std::string& dir,
+                                                            uint64_t vertex_count) {
   std::filesystem::create_directories(dir);
   const auto created = [&](auto one) -> Outcome<std::unique_ptr<StoreBuilder>> {
     const Outcome<void> done = one->create(dir);
@@ -345,8 +378,10 @@ Outcome<std::unique_ptr<StoreBuilder>> StoreBuilder::create(const std::string& k
   return make_error(EINVAL, "{}: not a store that this program is built with", kind);
 }
 
-Outcome<std::unique_ptr<OpenStore>> OpenStore::open(const std::string& kind, const std::string& dir, uint64_t cache_bytes, unsigned threads) {
-  const auto opened = [](auto one, const Outcome<void>& done) -> Outcome<std::unique_ptr<OpenStore>> {
+Outcome<std::unique_ptr<OpenStore>> OpenStore::open(const std::string& kind, const std::string& dir,
+                                                    uint64_t cache_bytes, unsigned threads) {
+  const auto opened = [](auto one,
+                         const Outcome<void>& done) -> Outcome<std::unique_ptr<OpenStore>> {
     if (!done) return done.error();
     return std::unique_ptr<OpenStore>(std::move(one));
   };

@@ -37,14 +37,18 @@ inline Outcome<std::vector<Get>> read_trace(const std::string& path) {
   std::fseek(file.get(), 0, SEEK_END);
   std::vector<Get> trace(static_cast<size_t>(std::ftell(file.get())) / sizeof(Get));
   std::rewind(file.get());
-  if (std::fread(trace.data(), sizeof(Get), trace.size(), file.get()) != trace.size()) return os_error(errno, path, "cannot read");
+  if (std::fread(trace.data(), sizeof(Get), trace.size(), file.get()) != trace.size()) {
+    return os_error(errno, path, "cannot read");
+  }
   return trace;
 }
 
 inline Outcome<void> write_trace(const std::vector<Get>& trace, const std::string& path) {
   const std::unique_ptr<FILE, CloseStream> file(std::fopen(path.c_str(), "wb"));
   if (file == nullptr) return os_error(errno, path, "cannot create");
-  if (std::fwrite(trace.data(), sizeof(Get), trace.size(), file.get()) != trace.size()) return os_error(errno, path, "cannot write");
+  if (std::fwrite(trace.data(), sizeof(Get), trace.size(), file.get()) != trace.size()) {
+    return os_error(errno, path, "cannot write");
+  }
   return {};
 }
 

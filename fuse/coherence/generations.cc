@@ -16,8 +16,8 @@ Generations::Generations()
       ::mmap(nullptr, kGenerationsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   counters_ = static_cast<Generation*>(memory);
-  // This mapping stays writable, and no other writable one can be made. The size never changes, so a
-  // client's load cannot fault.
+  // This mapping stays writable, and no other writable one can be made. The size never changes, so
+  // a client's load cannot fault.
   (void)::fcntl(fd_.get(), F_ADD_SEALS,
                 F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
 }

@@ -77,8 +77,8 @@ bool Invalidation::is_ours(const Inode& inode, const Uuid& file_id) {
                            : fs_.live.has(file_id);
 }
 
-// No writer has the file open here, so no page is dirty. A drop of a dirty page during a setattr of the
-// size would wait for its write, which the kernel holds back until this reply.
+// No writer has the file open here, so no page is dirty. A drop of a dirty page during a setattr of
+// the size would wait for its write, which the kernel holds back until this reply.
 void Invalidation::changed(Inode& inode, const Uuid& file_id) {
   // Processes that have it open may read up to its present end.
   if (const auto file = inode.stub.opened(file_id)) fs_.live.follow_stub(*file);
@@ -130,8 +130,11 @@ void Invalidation::serve() {
   Clock::time_point due = Clock::now() + interval_;
   for (;;) {
     while (!stopping_ && waiting_.empty() && (open_.empty() || Clock::now() < due)) {
-      if (open_.empty()) changed_.wait(mu_);
-      else changed_.wait_until(mu_, due);
+      if (open_.empty()) {
+        changed_.wait(mu_);
+      } else {
+        changed_.wait_until(mu_, due);
+      }
     }
     std::vector<Inode*> to_drop = std::move(waiting_), to_see;
     waiting_.clear();

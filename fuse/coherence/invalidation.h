@@ -4,9 +4,9 @@
 //   checked     at each look-up and getattr, at each open, and every attr_timeout while it is open
 //   ignored     changes while this mount has the file open for writing
 //
-// The kernel can compare the mtime itself (AUTO_INVAL_DATA), but it takes this mount's own writes for
-// foreign ones. If it drops a page while a write of that page is in flight, it reads back the old
-// bytes, which stay. So that feature is switched off.
+// The kernel can compare the mtime itself (AUTO_INVAL_DATA), but it takes this mount's own writes
+// for foreign ones. If it drops a page while a write of that page is in flight, it reads back the
+// old bytes, which stay. So that feature is switched off.
 //
 // Threads: everything is safe from any thread. One of its own checks open files.
 #pragma once
@@ -58,8 +58,8 @@ class Invalidation {
   void stop();
 
   // Compares the attributes of a regular file, read just now, with the last ones, and drops its
-  // pages if they differ. `file_id` is nil for a plain file. Must precede the reply, or a program may
-  // learn of the change and still read old pages.
+  // pages if they differ. `file_id` is nil for a plain file. Must precede the reply, or a program
+  // may learn of the change and still read old pages.
   void see(Inode& inode, const Uuid& file_id, const struct stat& st);
   // As see(), for the stub of a file that only this mount changes from now on.
   void see_taken(Inode& inode, const Uuid& file_id, int stub_fd);

@@ -175,7 +175,8 @@ void LiveFiles::close_now(const std::vector<std::shared_ptr<LiveFile>>& files) {
 }
 
 // The next open for writing waits for it: else files would come faster than they go.
-// The next open for writing waits for it, because files could otherwise come faster than they close.
+// The next open for writing waits for it, because files could otherwise come faster than they
+// close.
 void LiveFiles::make_room() {
   std::vector<std::shared_ptr<LiveFile>> older;
   {
@@ -219,8 +220,11 @@ void LiveFiles::run() {
     }
     if (last) return;
     if (stopping_) continue;
-    if (entries_.empty()) changed_.wait(mu_);
-    else changed_.wait_until(mu_, now + kIdle);
+    if (entries_.empty()) {
+      changed_.wait(mu_);
+    } else {
+      changed_.wait_until(mu_, now + kIdle);
+    }
   }
 }
 
@@ -243,7 +247,9 @@ void LiveFiles::close(const std::vector<std::shared_ptr<LiveFile>>& files) {
   std::vector<Closing> closing;
   for (const auto& file : files) {
     const uint64_t change_count = file->change_count();
-    if (file->needs_close() && !has_no_name(file->stub_fd())) closing.push_back({*file, change_count, {}});
+    if (file->needs_close() && !has_no_name(file->stub_fd())) {
+      closing.push_back({*file, change_count, {}});
+    }
   }
   const bool together = closing.size() > kSyncSinglyMax;
   if (together && !sync_devices()) {
@@ -264,7 +270,8 @@ void LiveFiles::close(const std::vector<std::shared_ptr<LiveFile>>& files) {
     if (one.done) one.done = one.file.say_closed(one.change_count);
     // The stub stays `open`, which loses nothing.
     if (!one.done && one.done.error().code != EAGAIN) {
-      log_line("{}: cannot be closed: {}", one.file.file()->name(), std::strerror(one.done.error().code));
+      log_line("{}: cannot be closed: {}", one.file.file()->name(),
+               std::strerror(one.done.error().code));
     }
   }
 }
@@ -273,8 +280,11 @@ void LiveFiles::drop_closed(const std::vector<std::shared_ptr<LiveFile>>& files)
   for (const auto& file : files) {
     const auto entry = entries_.find(file->file()->layout().file_id);
     if (entry == entries_.end() || entry->second.writer_count > 0) continue;
-    if (file->is_open() && !has_no_name(file->stub_fd())) entry->second.idle_since = Clock::now();
-    else entries_.erase(entry);
+    if (file->is_open() && !has_no_name(file->stub_fd())) {
+      entry->second.idle_since = Clock::now();
+    } else {
+      entries_.erase(entry);
+    }
   }
 }
 

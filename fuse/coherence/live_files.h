@@ -5,10 +5,10 @@
 //
 // (A file without a name is dropped with its last writer.)
 //
-// A file stays open after its last writer, because a file that is rewritten all the time (GraphChi's
-// blocks) would otherwise be synced each time. An open in that time reuses it. Idle files may hold
-// an eighth of all descriptors. Beyond that the older half is closed, and all are when descriptors
-// run out (close_idle()).
+// A file stays open after its last writer, because a file that is rewritten all the time
+// (GraphChi's blocks) would otherwise be synced each time. An open in that time reuses it. Idle
+// files may hold an eighth of all descriptors. Beyond that the older half is closed, and all are
+// when descriptors run out (close_idle()).
 //
 // Threads: everything is safe from any thread; one thread of its own closes files.
 #pragma once
@@ -47,7 +47,7 @@ class LiveFiles {
     }
 
     explicit operator bool() const { return static_cast<bool>(file_); }
-  // The file was not live before, so another mount may have changed it until now.
+    // The file was not live before, so another mount may have changed it until now.
     bool is_first() const { return is_first_; }
     LiveFile& operator*() const { return *file_; }
     LiveFile* operator->() const { return file_.get(); }
@@ -79,8 +79,8 @@ class LiveFiles {
   Outcome<Writer> acquire(const Layout& layout, Fd stub, std::string_view name,
                           std::shared_ptr<StripedFile> shared);
 
-  // Sets the size of a file that readers have open to the stub's size. Does nothing for a live file,
-  // because its writers set the size.
+  // Sets the size of a file that readers have open to the stub's size. Does nothing for a live
+  // file, because its writers set the size.
   void follow_stub(StripedFile& file);
 
   // A file's counter advances with its first writer, and after its last.
@@ -104,7 +104,9 @@ class LiveFiles {
     uint32_t writer_count = 0;
     Clock::time_point idle_since = {};
 
-    bool is_of(const struct stat& stub) const { return stub.st_dev == device && stub.st_ino == inode; }
+    bool is_of(const struct stat& stub) const {
+      return stub.st_dev == device && stub.st_ino == inode;
+    }
   };
   struct IdHash {
     size_t operator()(const Uuid& id) const;

@@ -47,7 +47,8 @@ FileServer::Answer PartServer::answer(const Question& question) {
   } else if (!(writes ? shown->may_write : shown->may_read)) {
     answer = FileServer::refusal(EACCES);
   } else if (writes) {
-    answer = question.room_for_link ? answer_writer(inode, question.user) : FileServer::refusal(EMFILE);
+    answer =
+        question.room_for_link ? answer_writer(inode, question.user) : FileServer::refusal(EMFILE);
     if (answer.link) return answer;  // the link keeps the look-up
   } else {
     answer = question.kind == ShareRequest::kMagic ? answer_sharer(inode, question)
@@ -75,7 +76,9 @@ void PartServer::add_directories(Answer* answer) const {
 
 void PartServer::add_counts(uid_t user, Answer* answer) const {
   if (fs_.options.of_one_command && !fs_.client_counts.has_page(user)) {
-    if (Fd page = ask_for_counts(fs_.volume->root_fd())) fs_.client_counts.take_page(user, std::move(page));
+    if (Fd page = ask_for_counts(fs_.volume->root_fd())) {
+      fs_.client_counts.take_page(user, std::move(page));
+    }
   }
   const int page = fs_.client_counts.page_of(user);
   if (page >= 0) answer->fds.push_back(page);
@@ -110,7 +113,8 @@ FileServer::Answer PartServer::open_to_read(Inode& inode, struct stat* stub) con
   if (const auto live = fs_.live.find(layout.file_id, *stub)) {
     if (fs_.live.has_writers(layout.file_id)) return answer;
     layout.logical_size = live->size();
-    layout.state = FileState::kClosed;  // no writer has it open, and each open advances the generation
+    // no writer has it open, and each open advances the generation
+    layout.state = FileState::kClosed;
   }
   if (layout.state != FileState::kClosed) return answer;
   const Result<HostPath> path = fs_.inodes.path(inode);
@@ -167,8 +171,8 @@ FileServer::Answer PartServer::answer_mapper(Inode& inode) const {
 }
 
 ShareAnswer PartServer::ask_volume_server(Inode& inode, const Question& question) const {
-  const Fd run_directory(::openat(fs_.volume->root_fd(), kRunDirectory,
-                                  O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Fd run_directory(
+      ::openat(fs_.volume->root_fd(), kRunDirectory, O_PATH | O_DIRECTORY | O_CLOEXEC));
   const Result<HostPath> path = fs_.inodes.path(inode);
   if (!run_directory || !path || question.process.pid == 0) return {};
   const Fd stub = reopen(path->get(), O_RDONLY | O_NONBLOCK);

@@ -45,7 +45,8 @@ class PartServer final : private FileServer::Host {
   // The answer to a reader, with the file open for reading, and the stub's attributes.
   Answer open_to_read(Inode& inode, struct stat* stub) const;
   void add_directories(Answer* answer) const;
-  // Adds the page of counters for the user's programs. For a private mount the volume's server has it.
+  // Adds the page of counters for the user's programs. For a private mount the volume's server has
+  // it.
   void add_counts(uid_t user, Answer* answer) const;
   // The answer of the process that serves the volume; empty: there is none.
   ShareAnswer ask_volume_server(Inode& inode, const Question& question) const;

@@ -10,8 +10,8 @@ void TicketBook::issue(OpenFile& handle, Inode& inode, uid_t user, TicketGrant* 
   grant->ticket = Uuid::random();
   grant->secret = Uuid::random();
   const int access = handle.access & O_ACCMODE;
-  // A descriptor with O_APPEND gives no right to write: the kernel chooses the offset, and could not
-  // learn of a client's writes in time.
+  // A descriptor with O_APPEND gives no right to write: the kernel chooses the offset, and could
+  // not learn of a client's writes in time.
   const Shown shown{.inode = &inode,
                     .secret = grant->secret,
                     .may_read = access != O_WRONLY,
@@ -51,9 +51,10 @@ void TicketBook::drop(OpenFile& handle) {
 }
 
 void TicketBook::drop_oldest_user() {
-  const auto oldest = std::min_element(by_user_.begin(), by_user_.end(), [](const auto& a, const auto& b) {
-    return a.second.front().issued < b.second.front().issued;
-  });
+  const auto oldest =
+      std::min_element(by_user_.begin(), by_user_.end(), [](const auto& a, const auto& b) {
+        return a.second.front().issued < b.second.front().issued;
+      });
   for (const Entry& entry : oldest->second) entry.handle->ticket_count -= 1;
   by_user_.erase(oldest);
 }

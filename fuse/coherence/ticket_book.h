@@ -4,8 +4,8 @@
 //   ioctl(kTicketIoctl) by a descriptor ──► issue() ──► ticket and secret, to that process
 //   the ticket by the server's socket   ──► take()  ──► the inode, once, to the same user
 //
-// A ticket belongs to one open handle and ends with it, so its inode is the one that was opened. Only
-// the user that got the ticket can use it.
+// A ticket belongs to one open handle and ends with it, so its inode is the one that was opened.
+// Only the user that got the ticket can use it.
 //
 // Threads: everything is safe from any thread.
 #pragma once
@@ -33,13 +33,13 @@ class TicketBook {
   struct Shown {
     Inode* inode;
     Uuid secret;
-    bool may_read;   // as the handle of the ticket
+    bool may_read;  // as the handle of the ticket
     bool may_write;
   };
 
-  // Fills in a new ticket for the handle of this inode, and its secret. A user keeps at most kPerUserMax
-  // unused tickets, beyond which the oldest goes. At most kUsersMax users keep tickets; beyond that,
-  // the tickets of the least recently active user go.
+  // Fills in a new ticket for the handle of this inode, and its secret. A user keeps at most
+  // kPerUserMax unused tickets, beyond which the oldest goes. At most kUsersMax users keep tickets;
+  // beyond that, the tickets of the least recently active user go.
   void issue(OpenFile& handle, Inode& inode, uid_t user, TicketGrant* grant);
 
   // Uses the ticket up. None: the user has no such ticket.

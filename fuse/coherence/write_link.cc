@@ -12,8 +12,8 @@ namespace graphlane {
 
 std::unique_ptr<WriteLink> WriteLink::open(Filesystem& fs, Inode& inode, const Layout& layout,
                                            const struct stat& stub, std::vector<Fd>* parts) {
-  // The client's writable descriptor keeps the file live here. If it was opened on a plain file that
-  // has become a copied stub since, there is no such live file.
+  // The client's writable descriptor keeps the file live here. If it was opened on a plain file
+  // that has become a copied stub since, there is no such live file.
   LiveFiles::Writer live = fs.live.join(layout.file_id, stub);
   if (!live) return nullptr;
   for (const int part : live->writable().parts().all_buffered()) {

@@ -1,6 +1,6 @@
 // WriteLink: a process that writes a striped file's parts itself (iomgr/server/server_protocol.h,
-// "Writing"). It lasts while no other process has the file open. The process's own handle is open in
-// the kernel.
+// "Writing"). It lasts while no other process has the file open. The process's own handle is open
+// in the kernel.
 //
 // Threads: the part server's own.
 #pragma once
@@ -18,12 +18,11 @@ namespace graphlane {
 
 class WriteLink final : public FileServer::Link {
  public:
-  // Takes over a look-up of the inode. `parts` is opened for writing only, because the right to write
-  // does not imply the right to read. Null: the file is not open for writing here, and the caller
-  // keeps the look-up.
+  // Takes over a look-up of the inode. `parts` is opened for writing only, because the right to
+  // write does not imply the right to read. Null: the file is not open for writing here, and the
+  // caller keeps the look-up.
   static std::unique_ptr<WriteLink> open(Filesystem& fs, Inode& inode, const Layout& layout,
-                                         const struct stat& stub,
-                                         std::vector<Fd>* parts);
+                                         const struct stat& stub, std::vector<Fd>* parts);
   ~WriteLink() override;
   WriteLink(const WriteLink&) = delete;
   WriteLink& operator=(const WriteLink&) = delete;

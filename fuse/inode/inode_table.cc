@@ -101,7 +101,8 @@ Inode& InodeTable::acquire(Fd fd, const struct stat& st, bool control) {
     Inode* known = find_key(key);
     if (known != nullptr && known->fd) return count_look_up(*known);
   }
-  // Files below .graphlane get no handle number, because a look-up by number would make them writable.
+  // Files below .graphlane get no handle number, because a look-up by number would make them
+  // writable.
   const std::optional<uint64_t> number =
       control || !handles_.usable() ? std::nullopt : handles_.number_of(fd.get(), st);
   auto made = std::make_unique<Inode>();

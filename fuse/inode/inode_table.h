@@ -3,16 +3,18 @@
 //   kernel's nodeid  ──►  Inode  ──►  O_PATH descriptor of the host's file
 //                           └───────► or its handle, opened on demand
 //
-// If the host's handles fit (host_handles.h), the nodeid is the handle: it stays valid for ever, and
-// the kernel may use it again after it has forgotten it. Else it is a number that no other file had.
+// If the host's handles fit (host_handles.h), the nodeid is the handle: it stays valid for ever,
+// and the kernel may use it again after it has forgotten it. Else it is a number that no other file
+// had.
 //
 // An Inode lives as long as the kernel holds a look-up of it. Its descriptor keeps the host's inode
 // number from being reused meanwhile, so st_ino can be the host's. On another filesystem that is
 // mounted in the volume (or a subvolume) the same numbers are other files, so st_ino is the nodeid.
 //
-// The kernel remembers more files than this process may have descriptors. When half of them are used,
-// new inodes with a handle get no descriptor. A handle tells a file from a later one of the same
-// number, but does not keep a file that loses its last name. So keep() must precede the removal.
+// The kernel remembers more files than this process may have descriptors. When half of them are
+// used, new inodes with a handle get no descriptor. A handle tells a file from a later one of the
+// same number, but does not keep a file that loses its last name. So keep() must precede the
+// removal.
 //
 // Threads: everything is safe from any thread.
 // Invariant: an Inode is in the table iff lookup_count > 0; the root always is.
@@ -67,7 +69,7 @@ struct Inode {
   bool control = false;  // .graphlane, or below it: read-only
 
   StubCache stub;
-  Passthrough passthrough;    // of a plain file
+  Passthrough passthrough;                // of a plain file
   std::atomic<uint32_t> handle_count{0};  // open in the kernel
   std::atomic<uint32_t> writer_count{0};  // of them, writable ones that are not passed through
   std::atomic<uint32_t> mapper_count{0};  // of these, ones that allow a shared writable mapping
@@ -98,8 +100,8 @@ class InodeTable {
   // The inode of the O_PATH descriptor `fd`, with one more look-up.
   Inode& acquire(Fd fd, const struct stat& st, bool control);
 
-  // The inode of this file of the host, with one more look-up. Null: the kernel does not know it, or
-  // it is the root.
+  // The inode of this file of the host, with one more look-up. Null: the kernel does not know it,
+  // or it is the root.
   Inode* find(const InodeKey& key);
 
   // The st_ino that the mount shows. find_shown() is its inverse, with the look-up of find().

@@ -18,8 +18,9 @@
 namespace graphlane {
 
 struct OpenFile : OpenHandle {
-  Fd fd;                                 // if it is plain
-  std::optional<Passthrough::Open> passthrough;  // if it is plain: whether the kernel passes it through
+  Fd fd;  // if it is plain
+  // if it is plain: whether the kernel passes it through
+  std::optional<Passthrough::Open> passthrough;
   std::shared_ptr<StripedFile> striped;  // if it is striped
   LiveFiles::Writer live;                // if it is striped and this handle may write
   bool direct = false;                   // its parts are read past the page cache
@@ -38,7 +39,9 @@ struct OpenFile : OpenHandle {
   bool leaves_pages() const { return direct && !fits && !o_direct; }
   bool sweeps_page_cache() const { return leaves_pages() && !in_turn; }
 
-  int backing_id() const { return passthrough ? passthrough->backing_id() : 0; }  // 0: calls come to this process
+  int backing_id() const {
+    return passthrough ? passthrough->backing_id() : 0;
+  }  // 0: calls come to this process
 
   // As fsync(2): 0 or an errno. Each handle reports an error of an earlier sync once.
   int sync(bool data_only);

@@ -74,7 +74,8 @@ void Passthrough::leave(int connection_fd) {
   MutexLock lock(mu_);
   if (--open_count_ > 0 || backing_id_ == 0) return;
   const uint32_t id = static_cast<uint32_t>(backing_id_);
-  (void)::ioctl(connection_fd, FUSE_DEV_IOC_BACKING_CLOSE, &id);  // on failure it ends with the mount
+  // on failure it ends with the mount
+  (void)::ioctl(connection_fd, FUSE_DEV_IOC_BACKING_CLOSE, &id);
   backing_id_ = 0;
 }
 

@@ -1,10 +1,10 @@
-// Passthrough: lets the kernel read, write and map one plain file itself. The kernel is told once which
-// file of the host it is (the backing id).
+// Passthrough: lets the kernel read, write and map one plain file itself. The kernel is told once
+// which file of the host it is (the backing id).
 //
 //   opens   0 ──first──► backed by an id, or by the page cache ──last close──► 0
 //
-// The kernel demands that all concurrent opens of a file are alike and have one id. So the first open
-// decides for those that join it.
+// The kernel demands that all concurrent opens of a file are alike and have one id. So the first
+// open decides for those that join it.
 //
 // Needs Linux 6.9 and CAP_SYS_ADMIN; the host's filesystem may not be
 // a stacked one (overlayfs, another FUSE that passes through).

@@ -32,8 +32,9 @@ std::string name_of(const Volume& volume, const struct stat& stub) {
   return fmt::format("{}: inode {}", volume.root(), stub.st_ino);
 }
 
-Outcome<std::shared_ptr<StripedFile>> open_with(const Volume& volume, int stub_fd, const Layout& layout,
-                                                const struct stat& stub, int flags) {
+Outcome<std::shared_ptr<StripedFile>> open_with(const Volume& volume, int stub_fd,
+                                                const Layout& layout, const struct stat& stub,
+                                                int flags) {
   return StripedFile::open(volume, stub_fd, layout, name_of(volume, stub), flags);
 }
 
@@ -50,14 +51,15 @@ struct Named {
   struct stat stat = {};
   bool is_striped = false;
   bool is_unknown = false;  // this process cannot read it
-  Layout layout = {};  // if is_striped
+  Layout layout = {};       // if is_striped
 };
 Named look_at_name(const Volume& volume, int directory_fd, const char* name) {
   Named found;
   found.fd.reset(::openat(directory_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!found.fd || ::fstat(found.fd.get(), &found.stat) != 0) return {};
   const StubView view = StubCache().look(found.fd.get(), found.stat);
-  found.is_striped = view.striped() && verify_ownership(volume, found.fd.get(), view.layout, found.stat);
+  found.is_striped =
+      view.striped() && verify_ownership(volume, found.fd.get(), view.layout, found.stat);
   if (found.is_striped) found.layout = view.layout;
   found.is_unknown = view.error != 0 || view.unreadable;
   return found;
@@ -83,7 +85,8 @@ Result<void> all_or_none(const Volume& volume, const Change& change, const Undo&
   return {};
 }
 
-// The part, checked again: another user may have replaced it since ownership was verified (striped.h).
+// The part, checked again: another user may have replaced it since ownership was verified
+// (striped.h).
 Fd find_part_of(int root_fd, const Uuid& file_id, uid_t owner) {
   Fd part = find_part(root_fd, file_id);
   struct stat st;
@@ -100,7 +103,8 @@ int follow_part(int root_fd, const Layout& layout, const Fd& part) {
   return error == 0 ? 0 : -1;
 }
 
-// Finishes a new file: binds the parts to the stub, then writes the stub, which names its own inode.
+// Finishes a new file: binds the parts to the stub, then writes the stub, which names its own
+// inode.
 Result<LiveFiles::Writer> open_new(Filesystem& fs, Layout layout, const NewParts& parts, Fd stub) {
   struct stat st;
   const Result<StubSeen> seen = identify_stub(stub.get());
@@ -111,7 +115,8 @@ Result<LiveFiles::Writer> open_new(Filesystem& fs, Layout layout, const NewParts
   const std::string name = name_of(*fs.volume, st);
   std::vector<int> fds;
   for (const Fd& part : parts) fds.push_back(part.get());
-  if (Outcome<void> bound = bind_parts(*fs.volume, fds, layout, stub.get(), PartRecord::kNew, name); !bound) {
+  if (Outcome<void> bound = bind_parts(*fs.volume, fds, layout, stub.get(), PartRecord::kNew, name);
+      !bound) {
     log_line(bound.error().text);
     return Errno{bound.error().code};
   }
@@ -121,7 +126,8 @@ Result<LiveFiles::Writer> open_new(Filesystem& fs, Layout layout, const NewParts
 
 }  // namespace
 
-Outcome<void> verify_ownership(const Volume& volume, int stub_fd, const Layout& layout, const struct stat& stub) {
+Outcome<void> verify_ownership(const Volume& volume, int stub_fd, const Layout& layout,
+                               const struct stat& stub) {
   return verify_parts(volume, stub_fd, layout, name_of(volume, stub));
 }
 
@@ -138,8 +144,11 @@ int complete_never_synced(const Volume& volume, int stub_fd, const Layout& layou
 void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st) {
   const PartsStat parts = stat_parts(*fs.volume, layout);
   uint64_t size = layout.logical_size;
-  if (const auto live = fs.live.find(layout.file_id, *st)) size = live->size();
-  else if (layout.state == FileState::kOpen) size = std::max(parts.open.bytes, parts.open.promised_bytes);
+  if (const auto live = fs.live.find(layout.file_id, *st)) {
+    size = live->size();
+  } else if (layout.state == FileState::kOpen) {
+    size = std::max(parts.open.bytes, parts.open.promised_bytes);
+  }
   st->st_size = static_cast<off_t>(size);
   st->st_blocks = static_cast<blkcnt_t>(parts.block_count);
   st->st_blksize = kPreferredIoBytes;
@@ -169,7 +178,8 @@ Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, i
 }
 
 Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, int stub_fd,
-                                                        const Layout& layout, const struct stat& stub) {
+                                                        const Layout& layout,
+                                                        const struct stat& stub) {
   return or_io_error(open_with(volume, stub_fd, layout, stub, O_RDONLY));
 }
 
@@ -223,7 +233,8 @@ Result<LiveFiles::Writer> create_striped(Filesystem& fs, fuse_req_t req, int dir
   Fd fd;
   {
     const AsCaller caller(fs, req);
-    fd.reset(::openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    fd.reset(
+        ::openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   }
   if (!fd) return refuse(last_errno());
   auto live = open_new(fs, layout, *made, std::move(fd));
@@ -324,8 +335,10 @@ bool LastLink::reap(int replaced_in) {
   if (!view.striped() || !verify_ownership(volume_, fd_.get(), view.layout, st)) return false;
   layout_ = view.layout;
   if (replaced_in >= 0 && ::fsync(reopen(replaced_in, O_RDONLY).get()) != 0 && errno != EINVAL) {
-    log_line("{}: what has replaced a striped file may not be durable, so its parts stay "
-             "(check --repair removes them): {}", volume_.root(), std::strerror(errno));
+    log_line(
+        "{}: what has replaced a striped file may not be durable, so its parts stay "
+        "(check --repair removes them): {}",
+        volume_.root(), std::strerror(errno));
     return true;
   }
   if (const Outcome<void> removed = remove_parts(volume_, layout_.file_id); !removed) {

@@ -1,8 +1,8 @@
-// Striped files as the filesystem shows them: size, opening and creation, owner and mode. The parts go with
-// the last link of their stub.
+// Striped files as the filesystem shows them: size, opening and creation, owner and mode. The parts
+// go with the last link of their stub.
 //
-// A stub gives access only to its own parts (iomgr/volume/stub/ownership.h). Opening a file verifies
-// that. A caller that changes or removes parts by a stub that it has not opened must call
+// A stub gives access only to its own parts (iomgr/volume/stub/ownership.h). Opening a file
+// verifies that. A caller that changes or removes parts by a stub that it has not opened must call
 // verify_ownership() first.
 //
 // Threads: everything is safe from any thread.
@@ -27,26 +27,28 @@ namespace graphlane {
 struct Filesystem;
 
 // Whether a stub (open, or O_PATH) names its own parts; else the reason.
-Outcome<void> verify_ownership(const Volume& volume, int stub_fd, const Layout& layout, const struct stat& stub);
+Outcome<void> verify_ownership(const Volume& volume, int stub_fd, const Layout& layout,
+                               const struct stat& stub);
 
-// Makes missing parts of a file that was never synced, before their owner or mode is changed. `stub_fd`
-// as above. Leaves other files as they are, and files without a name, because their parts have none.
-// 0 or an errno.
+// Makes missing parts of a file that was never synced, before their owner or mode is changed.
+// `stub_fd` as above. Leaves other files as they are, and files without a name, because their parts
+// have none. 0 or an errno.
 int complete_never_synced(const Volume& volume, int stub_fd, const Layout& layout);
 
 // Replaces a stub's attributes by those of its striped file.
 void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st);
 
-// The file, shared by all that have it open, readers and writers, so that all see its size change. Its
-// parts are open for writing too if permitted, and while they are open the stub keeps naming them.
-// ESTALE: the stub names other parts by now, or none, and the kernel looks up again. EIO and others:
-// the reason is in the log.
+// The file, shared by all that have it open, readers and writers, so that all see its size change.
+// Its parts are open for writing too if permitted, and while they are open the stub keeps naming
+// them. ESTALE: the stub names other parts by now, or none, and the kernel looks up again. EIO and
+// others: the reason is in the log.
 Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, int path_fd,
                                                  const Layout& layout, const struct stat& stub);
 
 // The parts for reading only, so that their descriptors may be given to other processes.
 Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, int stub_fd,
-                                                        const Layout& layout, const struct stat& stub);
+                                                        const Layout& layout,
+                                                        const struct stat& stub);
 
 // The daemon of a mount that has just ended may still be closing its files.
 inline constexpr std::chrono::milliseconds kTakeOverPatience{3000};
@@ -66,8 +68,8 @@ Result<LiveFiles::Writer> create_striped(Filesystem& fs, fuse_req_t req, int dir
 Result<void> resize_striped(Filesystem& fs, fuse_req_t req, LiveFile& live, uint64_t size);
 
 // Gives the parts the stub's new mode or owner; `stub` has the stub's present attributes. If a part
-// fails, those before it get the stub's present ones back, because parts with different owners would
-// be usable by no user.
+// fails, those before it get the stub's present ones back, because parts with different owners
+// would be usable by no user.
 Result<void> chmod_parts(const Volume& volume, const Layout& layout, const struct stat& stub,
                          mode_t mode);
 Result<void> chown_parts(const Volume& volume, const Layout& layout, const struct stat& stub,
@@ -77,8 +79,8 @@ Result<void> chown_parts(const Volume& volume, const Layout& layout, const struc
 bool moves_stubs(int directory_fd, const char* name);
 
 // Call it before `name` replaces a striped file and its parts are removed at once. Makes the new
-// file's bytes and the names of its parts durable. An error: that failed. Does nothing if no striped
-// file is replaced, and for files that cannot be read or are not regular.
+// file's bytes and the names of its parts durable. An error: that failed. Does nothing if no
+// striped file is replaced, and for files that cannot be read or are not regular.
 Result<void> sync_replacement(Filesystem& fs, int directory_fd, const char* name,
                               int replaced_directory_fd, const char* replaced_name);
 
@@ -102,7 +104,7 @@ class LastLink {
   Fd fd_;  // O_PATH; none if it is not a striped file of this volume
   Layout layout_;
   std::optional<NameLock> held_;  // if it is a striped file
-  std::string unknown_;            // the name, if its kind could not be read
+  std::string unknown_;           // the name, if its kind could not be read
 };
 
 }  // namespace graphlane

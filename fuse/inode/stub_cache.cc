@@ -17,14 +17,20 @@ StubView read_view(int path_fd, const struct stat& st) {
   StubView view;
   const Fd file = reopen(path_fd, O_RDONLY);
   if (!file) {
-    if (errno != EACCES && errno != EPERM) view.error = errno;
-    else view.unreadable = st.st_size == static_cast<off_t>(kStubSize);
+    if (errno != EACCES && errno != EPERM) {
+      view.error = errno;
+    } else {
+      view.unreadable = st.st_size == static_cast<off_t>(kStubSize);
+    }
     return view;
   }
   const Result<StubVerdict> verdict =
       read_stub(file.get(), static_cast<uint64_t>(st.st_size), &view.layout);
-  if (verdict) view.verdict = *verdict;
-  else view.error = verdict.error().code;
+  if (verdict) {
+    view.verdict = *verdict;
+  } else {
+    view.error = verdict.error().code;
+  }
   return view;
 }
 

@@ -21,13 +21,11 @@ namespace graphlane {
 
 struct StubView {
   StubVerdict verdict = StubVerdict::kNotAStub;
-  Layout layout;  // for kStub
-  int error = 0;  // reading failed for lack of memory or descriptors: the kind is unknown
+  Layout layout;            // for kStub
+  int error = 0;            // reading failed for lack of memory or descriptors: the kind is unknown
   bool unreadable = false;  // it has a stub's size, but may not be read: the kind is unknown
 
-  bool plain() const {
-    return error == 0 && !unreadable && verdict == StubVerdict::kNotAStub;
-  }
+  bool plain() const { return error == 0 && !unreadable && verdict == StubVerdict::kNotAStub; }
   bool striped() const { return error == 0 && verdict == StubVerdict::kStub; }
 };
 
@@ -47,8 +45,8 @@ class StubCache {
 
   // Whether the content is that of the last call, so that the kernel may keep its pages
   // (invalidation.h). Compares the file id (nil: a plain file) and the host's attributes. The first
-  // call returns true. `ours`: this mount has made the change. A foreign change within the clock's tick
-  // may be followed by another with the same times, so the next call returns false once more.
+  // call returns true. `ours`: this mount has made the change. A foreign change within the clock's
+  // tick may be followed by another with the same times, so the next call returns false once more.
   bool same_content(const Uuid& file_id, const struct stat& st, bool ours);
 
  private:
@@ -69,7 +67,7 @@ class StubCache {
   std::weak_ptr<StripedFile> opened_ GUARDED_BY(mu_);
   std::optional<Content> content_ GUARDED_BY(mu_);
   std::chrono::steady_clock::time_point content_since_ GUARDED_BY(mu_);  // first seen
-  bool content_may_have_changed_ GUARDED_BY(mu_) = false;  // within the same tick
+  bool content_may_have_changed_ GUARDED_BY(mu_) = false;                // within the same tick
 };
 
 }  // namespace graphlane

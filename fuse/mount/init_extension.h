@@ -4,7 +4,8 @@
 //   PASSTHROUGH           the kernel reads and writes plain files itself (passthrough.h)
 //   DIRECT_IO_ALLOW_MMAP  files that are read past the kernel's pages can be mapped all the same
 //
-// With libfuse 3.17 this uses its API. With older ones it completes libfuse's messages on their way:
+// With libfuse 3.17 this uses its API. With older ones it completes libfuse's messages on their
+// way:
 //
 //   kernel ── INIT: the features offered ──────────────────────────────────► here
 //          ◄─ INIT's reply: flags, flags2, max_stack_depth ── here ───────── libfuse
@@ -12,8 +13,8 @@
 //          ◄─ INIT's answer: flags, flags2, max_stack_depth ── we ──────── libfuse
 //          ◄─ OPEN's, CREATE's: FOPEN_PASSTHROUGH, id ──────── we ──────── libfuse
 //
-// Threads: watch() and want_…() are called once, before and in init(). A NamedBacking belongs to its
-// thread.
+// Threads: watch() and want_…() are called once, before and in init(). A NamedBacking belongs to
+// its thread.
 #pragma once
 
 #include <atomic>

@@ -41,7 +41,8 @@ bool receive_namespace(int socket, PrivateNamespace* space) {
   while (received < 0 && errno == EINTR);
   if (received != 1) return false;
   int count = 0;
-  for_each_passed(message, [&](int fd) { (count++ == 0 ? space->users : space->mounts).reset(fd); });
+  for_each_passed(message,
+                  [&](int fd) { (count++ == 0 ? space->users : space->mounts).reset(fd); });
   space->has_users = has_users != 0;
   return count == 2;
 }
@@ -93,8 +94,8 @@ void leave_to_the_command(pid_t caller) {
 
 class Supervisor {
  public:
-  Supervisor(Fd listening, PrivateNamespace space, std::vector<std::string> mounted, MountOptions options,
-             FindLater find)
+  Supervisor(Fd listening, PrivateNamespace space, std::vector<std::string> mounted,
+             MountOptions options, FindLater find)
       : listening_(std::move(listening)),
         space_(std::move(space)),
         mounted_(std::move(mounted)),
@@ -127,7 +128,8 @@ class Supervisor {
   }
 
   Outcome<void> mount(const std::shared_ptr<const Volume>& volume) {
-    const bool known = std::find(mounted_.begin(), mounted_.end(), volume->root()) != mounted_.end();
+    const bool known =
+        std::find(mounted_.begin(), mounted_.end(), volume->root()) != mounted_.end();
     if (known || find_volume_mount(volume->root())) return {};
     Outcome<SocketPair> pair = make_socket_pair();
     if (!pair) return pair.error();

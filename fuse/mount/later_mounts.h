@@ -1,4 +1,5 @@
-// LaterMounts: mounts volumes that were not named at the start, in the namespaces of a running command.
+// LaterMounts: mounts volumes that were not named at the start, in the namespaces of a running
+// command.
 //
 //   caller P ──fork── S                          in the caller's namespaces, which daemons must not leave
 //                     ├─fork── daemon D          one per volume, as for those mounted at the start
@@ -36,8 +37,8 @@ using FindLater = std::function<std::vector<std::shared_ptr<const Volume>>(const
 
 class LaterMounts {
  public:
-  // Forks S and puts its address into the environment. `mounted`: the roots of volumes that are mounted
-  // for the command already. With an empty `find` there is no S.
+  // Forks S and puts its address into the environment. `mounted`: the roots of volumes that are
+  // mounted for the command already. With an empty `find` there is no S.
   static LaterMounts start(const std::vector<std::string>& mounted, const MountOptions& options,
                            const FindLater& find);
   LaterMounts() = default;

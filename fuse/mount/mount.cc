@@ -24,14 +24,14 @@ namespace {
 
 Outcome<void> check_device_file() {
   if (::access("/dev/fuse", R_OK | W_OK) == 0) return {};
-  const char* advice = errno == ENOENT  ? " (modprobe fuse; in a container: --device /dev/fuse)"
+  const char* advice = errno == ENOENT   ? " (modprobe fuse; in a container: --device /dev/fuse)"
                        : errno == EACCES ? " (graphlane run --no-mount reads without a mount)"
                                          : "";
   return make_error(errno, "/dev/fuse: {}{}", std::strerror(errno), advice);
 }
 
-// A mount below VOL would be reached by its own daemon, which would then wait for itself. One inside a
-// device would cover parts or be covered.
+// A mount below VOL would be reached by its own daemon, which would then wait for itself. One
+// inside a device would cover parts or be covered.
 Outcome<void> check_place(const Volume& volume, const std::string& mountpoint) {
   if (mountpoint != volume.root() && is_within(mountpoint, volume.root())) {
     return make_error(EINVAL, "{}: lies inside the volume {}; mount over the volume or outside it",
@@ -70,7 +70,7 @@ Outcome<std::string> check_mountpoint(const Volume& volume, const MountOptions& 
 class ReadinessProbe {
  public:
   ReadinessProbe(std::shared_ptr<const Volume> volume, std::string mountpoint,
-         std::function<void()> on_ready)
+                 std::function<void()> on_ready)
       : thread_([volume = std::move(volume), mountpoint = std::move(mountpoint),
                  on_ready = std::move(on_ready)] {
           struct stat st;

@@ -13,9 +13,17 @@ using Applied = Outcome<void>;
 
 // Options for mount(8), fstab and systemd themselves, which they pass to every filesystem.
 bool is_for_others(std::string_view name) {
-  static constexpr std::array<std::string_view, 11> kNames = {
-      "defaults", "auto",  "noauto",  "user",   "nouser",             "users",
-      "owner",    "group", "_netdev", "nofail", "default_permissions"};
+  static constexpr std::array<std::string_view, 11> kNames = {"defaults",
+                                                              "auto",
+                                                              "noauto",
+                                                              "user",
+                                                              "nouser",
+                                                              "users",
+                                                              "owner",
+                                                              "group",
+                                                              "_netdev",
+                                                              "nofail",
+                                                              "default_permissions"};
   return name.starts_with("x-") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
@@ -32,10 +40,15 @@ Applied set_size(std::string_view name, std::string_view value, uint64_t* bytes)
 }
 
 Applied set_io_mode(std::string_view value, IoMode* mode) {
-  if (value == "auto") *mode = IoMode::kAuto;
-  else if (value == "direct") *mode = IoMode::kDirect;
-  else if (value == "buffered") *mode = IoMode::kBuffered;
-  else return bad_value("io", value, "auto, direct or buffered");
+  if (value == "auto") {
+    *mode = IoMode::kAuto;
+  } else if (value == "direct") {
+    *mode = IoMode::kDirect;
+  } else if (value == "buffered") {
+    *mode = IoMode::kBuffered;
+  } else {
+    return bad_value("io", value, "auto, direct or buffered");
+  }
   return {};
 }
 
@@ -64,8 +77,11 @@ Applied apply(MountOptions& options, std::string_view option) {
     return make_error(EINVAL, "unknown mount option \"{}\"", option);
   }
   const std::string_view value = option.substr(equals + 1);
-  if (const Outcome<bool> taken = options.take(name, value); !taken) return taken.error();
-  else if (*taken) return {};
+  if (const Outcome<bool> taken = options.take(name, value); !taken) {
+    return taken.error();
+  } else if (*taken) {
+    return {};
+  }
   if (name == "threads") return set_count(name, value, 256, &options.thread_count);
   if (name == "io") return set_io_mode(value, &options.io_mode);
   if (name == "cache_policy") return set_cache_policy(value, &options.cache.policy);

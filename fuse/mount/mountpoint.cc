@@ -10,7 +10,9 @@ namespace graphlane {
 Outcome<std::string> absolute_mountpoint(const std::string& path) {
   char real[PATH_MAX];
   if (::realpath(path.c_str(), real) != nullptr) return std::string(real);
-  if (errno == ENOENT) return make_error(ENOENT, "{0}: no such directory (mkdir {0} makes one)", path);
+  if (errno == ENOENT) {
+    return make_error(ENOENT, "{0}: no such directory (mkdir {0} makes one)", path);
+  }
   if (errno != ENOTCONN) return os_error(errno, path, "cannot open");
   const size_t end = path.find_last_not_of('/');
   const std::string trimmed = path.substr(0, end + 1);

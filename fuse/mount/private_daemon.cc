@@ -13,8 +13,8 @@
 namespace graphlane {
 namespace {
 
-// Releases stderr when P has ended. A reader of a pipe that was P's stderr must see its end, although
-// processes that the command left behind still need this daemon.
+// Releases stderr when P has ended. A reader of a pipe that was P's stderr must see its end,
+// although processes that the command left behind still need this daemon.
 int messages = STDERR_FILENO;
 void let_stderr_go(int) {
   const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -33,8 +33,8 @@ void leave_the_terminal() {
   if (null < 0) return;
   ::dup2(null, STDIN_FILENO);
   ::dup2(null, STDOUT_FILENO);
-  // When the mount's last process ends, libfuse reports a truncated request by perror(), which is no
-  // news for the command's user.
+  // When the mount's last process ends, libfuse reports a truncated request by perror(), which is
+  // no news for the command's user.
   const int own = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (own >= 0) {
     messages = own;
@@ -45,7 +45,8 @@ void leave_the_terminal() {
   (void)!::chdir("/");  // keep no directory busy
 }
 
-// Waits for the command's /dev/fuse descriptor and serves it. Reports through `socket` whether it does.
+// Waits for the command's /dev/fuse descriptor and serves it. Reports through `socket` whether it
+// does.
 Outcome<void> serve_received(std::shared_ptr<const Volume> volume, const MountOptions& options,
                              Fd& socket) {
   prepare_server_process();

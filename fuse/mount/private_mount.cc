@@ -105,7 +105,8 @@ Outcome<int> run_in_private_mounts(const Volumes& volumes, const MountOptions& a
   if (command.argv.empty()) return make_error(EINVAL, "no command given");
   MountOptions options = asked;
   options.of_one_command = true;
-  options.lanes.at_first_request = true;  // the command may read nothing, and must not wait for them
+  // the command may read nothing, and must not wait for them
+  options.lanes.at_first_request = true;
   options.lanes.tell_failure = [](const std::string& line) { log_line(line); };
   const HeldSignals signals;
   Daemons daemons;

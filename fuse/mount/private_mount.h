@@ -7,8 +7,8 @@
 //                      execvp(CMD)
 //
 // The mount lives in the command's mount namespace. (An ordinary user also needs a user namespace,
-// with that user's own IDs.) So the mount ends with the command's last process, and no other process
-// ever sees it.
+// with that user's own IDs.) So the mount ends with the command's last process, and no other
+// process ever sees it.
 #pragma once
 
 #include <memory>
@@ -26,9 +26,9 @@ struct PrivateCommand {
   std::string program = {};  // the executable; "": argv[0], by $PATH
 };
 
-// Runs the command with every volume mounted over its own directory. Returns the exit status as env(1)
-// does: the command's own, 128 + n after signal n, 126 or 127 if it could not be started. An Error: the
-// private mount is impossible here, and the command was not started.
+// Runs the command with every volume mounted over its own directory. Returns the exit status as
+// env(1) does: the command's own, 128 + n after signal n, 126 or 127 if it could not be started. An
+// Error: the private mount is impossible here, and the command was not started.
 //
 // `find` finds volumes that a program of the command needs later; empty: none are mounted later.
 //

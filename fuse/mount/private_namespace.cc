@@ -37,21 +37,23 @@ Outcome<void> write_proc_file(const char* path, const std::string& text) {
 
 // Opens /dev/fuse in the user namespace that mounts, as the kernel demands.
 //
-// In a user namespace the mount has no allow_other, so the kernel compares users. With allow_other it
-// would demand that a process belongs to that namespace. The daemon is outside, so it could not look at
-// descriptors that preloaded programs show it, and they would read through the kernel. No other user
-// exists there anyway.
-Outcome<MountedDevice> mount_device(const Volume& volume, const MountOptions& options, bool has_users) {
+// In a user namespace the mount has no allow_other, so the kernel compares users. With allow_other
+// it would demand that a process belongs to that namespace. The daemon is outside, so it could not
+// look at descriptors that preloaded programs show it, and they would read through the kernel. No
+// other user exists there anyway.
+Outcome<MountedDevice> mount_device(const Volume& volume, const MountOptions& options,
+                                    bool has_users) {
   Fd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
   if (!device) return os_error(errno, "/dev/fuse", "no private mount: cannot open");
   // The daemon computes the same value from the same options.
   const uint64_t max_read_bytes = largest_request(options);
   const std::string data =
       fmt::format("fd={},rootmode={:o},user_id={},group_id={},max_read={},default_permissions{}",
-                  device.get(), static_cast<unsigned>(S_IFDIR), ::geteuid(), ::getegid(), max_read_bytes,
-                  has_users ? "" : ",allow_other");
+                  device.get(), static_cast<unsigned>(S_IFDIR), ::geteuid(), ::getegid(),
+                  max_read_bytes, has_users ? "" : ",allow_other");
   const std::string& root = volume.root();
-  const unsigned long flags = MS_NODEV | MS_NOSUID | (options.read_only || volume.format() == 1 ? MS_RDONLY : 0);
+  const unsigned long flags =
+      MS_NODEV | MS_NOSUID | (options.read_only || volume.format() == 1 ? MS_RDONLY : 0);
   if (::mount(root.c_str(), root.c_str(), kMountType, flags, data.c_str()) != 0) {
     return os_error(errno, root, "no private mount: cannot mount");
   }
@@ -63,7 +65,8 @@ Outcome<MountedDevice> mount_device(const Volume& volume, const MountOptions& op
                        .device_number = makedev(st.stx_dev_major, st.stx_dev_minor)};
 }
 
-bool lies_in_any(const std::string& path, const std::vector<std::shared_ptr<const Volume>>& volumes) {
+bool lies_in_any(const std::string& path,
+                 const std::vector<std::shared_ptr<const Volume>>& volumes) {
   for (const auto& volume : volumes) {
     if (is_within(path, volume->root())) return true;
   }
@@ -76,7 +79,9 @@ Outcome<void> renew(int fd, const std::string& path) {
   const int descriptor_flags = ::fcntl(fd, F_GETFD);
   const Fd fresh(::open(path.c_str(), (flags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_CLOEXEC));
   struct stat before, now;
-  if (!fresh || ::fstat(fresh.get(), &now) != 0) return os_error(errno, path, "cannot open it anew");
+  if (!fresh || ::fstat(fresh.get(), &now) != 0) {
+    return os_error(errno, path, "cannot open it anew");
+  }
   if (::fstat(fd, &before) != 0 || (before.st_mode & S_IFMT) != (now.st_mode & S_IFMT)) {
     return make_error(ESTALE, "{}: is another file now", path);
   }
@@ -101,11 +106,17 @@ Outcome<PrivateNamespace> PrivateNamespace::enter() {
                         std::strerror(errno));
     }
     // The kernel demands this before an ordinary user maps a group.
-    if (Outcome<void> done = write_proc_file("/proc/self/setgroups", "deny"); !done) return done.error();
+    if (Outcome<void> done = write_proc_file("/proc/self/setgroups", "deny"); !done) {
+      return done.error();
+    }
     const std::string own_uid = fmt::format("{0} {0} 1\n", uid);
     const std::string own_gid = fmt::format("{0} {0} 1\n", gid);
-    if (Outcome<void> done = write_proc_file("/proc/self/uid_map", own_uid); !done) return done.error();
-    if (Outcome<void> done = write_proc_file("/proc/self/gid_map", own_gid); !done) return done.error();
+    if (Outcome<void> done = write_proc_file("/proc/self/uid_map", own_uid); !done) {
+      return done.error();
+    }
+    if (Outcome<void> done = write_proc_file("/proc/self/gid_map", own_gid); !done) {
+      return done.error();
+    }
   }
   // Later mounts of the host still appear here; mounts made here do not appear there.
   if (::mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) {

@@ -1,5 +1,5 @@
-// PrivateNamespace: the mount namespace of one command, in which volumes are mounted. An ordinary user's
-// lies in a user namespace that keeps the user's IDs.
+// PrivateNamespace: the mount namespace of one command, in which volumes are mounted. An ordinary
+// user's lies in a user namespace that keeps the user's IDs.
 //
 // Threads: the process must have only one.
 #pragma once
@@ -25,8 +25,8 @@ struct PrivateNamespace {
   Outcome<void> mount(const Volume& volume, const MountOptions& options, int daemon_socket) const;
 };
 
-// Reopens this process's descriptors of files in the volumes, so that they show the mounts. They are the
-// working directory, and files that a shell has opened for the command (< VOL/FILE).
+// Reopens this process's descriptors of files in the volumes, so that they show the mounts. They
+// are the working directory, and files that a shell has opened for the command (< VOL/FILE).
 void renew_descriptors(const std::vector<std::shared_ptr<const Volume>>& volumes);
 
 }  // namespace graphlane

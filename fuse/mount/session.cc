@@ -94,11 +94,13 @@ Session::~Session() {
 }
 
 Outcome<void> Session::mount(const std::string& mountpoint) {
-  // fusermount3 and libfuse print the reason on stderr; it becomes part of this function's one line.
+  // fusermount3 and libfuse print the reason on stderr; it becomes part of this function's one
+  // line.
   StderrCatcher said;
   const int result = ::fuse_session_mount(session_, mountpoint.c_str());
   std::string reason = said.first_line();
-  if (reason.starts_with(kLogPrefix)) reason.erase(0, kLogPrefix.size());  // it came through log_fuse()
+  // it came through log_fuse()
+  if (reason.starts_with(kLogPrefix)) reason.erase(0, kLogPrefix.size());
   if (result != 0) {
     return make_error(EPERM, "{}: cannot mount: {}", mountpoint,
                       reason.empty() ? "no reason given" : reason);
@@ -137,8 +139,8 @@ Outcome<void> Session::serve(StopSignals* stop) {
   fs_.handles.release_all();
   if (mounted_) ::fuse_session_unmount(session_);
   mounted_ = false;
-  // Only after the loop: the server may be closing a client's descriptor of this mount, which sends a
-  // request to the loop.
+  // Only after the loop: the server may be closing a client's descriptor of this mount, which sends
+  // a request to the loop.
   server_.reset();
   fs_.drop_behind.stop();
   fs_.invalidation.stop();

@@ -15,8 +15,8 @@
 
 namespace graphlane {
 
-// Call it once in each process that will serve, before the Filesystem is made. Prepares descriptors,
-// identities and messages.
+// Call it once in each process that will serve, before the Filesystem is made. Prepares
+// descriptors, identities and messages.
 void prepare_server_process();
 
 class Session {

@@ -6,8 +6,8 @@
 //   fuse_session_loop_mt(…);
 //   stop.release();
 //
-// libfuse's own handlers can be installed only after the mount. A signal before that would leave a dead
-// mount, and one between the loop's check of its flag and its sleep would be lost.
+// libfuse's own handlers can be installed only after the mount. A signal before that would leave a
+// dead mount, and one between the loop's check of its flag and its sleep would be lost.
 //
 // Threads: the loop's thread makes, guards and releases it, before it starts other threads, which
 // inherit the blocked signals.

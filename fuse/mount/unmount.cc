@@ -46,9 +46,10 @@ Outcome<void> unmount_as_user(const std::string& mountpoint) {
   return make_error(EPERM, "{}: cannot unmount: {}", mountpoint, reason);
 }
 
-// The daemon of a mount. After it has ended, all bytes written through the mount are on the devices.
-// Before that no other process can write those files. In another network namespace any process could
-// take the daemon's name. So this waits only for a process of root, or of the user that mounted.
+// The daemon of a mount. After it has ended, all bytes written through the mount are on the
+// devices. Before that no other process can write those files. In another network namespace any
+// process could take the daemon's name. So this waits only for a process of root, or of the user
+// that mounted.
 class Daemon {
  public:
   Daemon(const std::string& mountpoint, uid_t user) {
@@ -66,8 +67,8 @@ class Daemon {
     }
   }
 
-  // Waits for the daemon's end. Returns at once if there is no visible daemon, or if it serves on because
-  // the mount exists elsewhere too (a bind mount, another namespace).
+  // Waits for the daemon's end. Returns at once if there is no visible daemon, or if it serves on
+  // because the mount exists elsewhere too (a bind mount, another namespace).
   void wait_for_the_end() const {
     if (!process_) return;
     const auto deadline = std::chrono::steady_clock::now() + kEndBegins;
@@ -88,8 +89,8 @@ class Daemon {
   static constexpr int kLookMs = 100;
   static constexpr int kLapsesMax = 10;
 
-  // Whether the daemon's main thread has ended. The process itself may never end, if it closes a file of
-  // a foreign filesystem (iomgr/server/file_server.h).
+  // Whether the daemon's main thread has ended. The process itself may never end, if it closes a
+  // file of a foreign filesystem (iomgr/server/file_server.h).
   bool has_done_all() const {
     std::ifstream stat("/proc/" + std::to_string(pid_) + "/stat");
     std::string text;

@@ -12,8 +12,8 @@ namespace {
 
 int code_of(const Result<void>& done) { return done ? 0 : done.error().code; }
 
-// An open descriptor keeps a striped file's stub at its present parts, so that stub and parts get the
-// same mode and owner. None: the file is not striped or cannot be opened.
+// An open descriptor keeps a striped file's stub at its present parts, so that stub and parts get
+// the same mode and owner. None: the file is not striped or cannot be opened.
 Fd held_parts(Inode& inode, int path_fd, const struct stat& st) {
   Fd held;
   if (inode.stub.look(path_fd, st).striped()) held = reopen(path_fd, O_RDONLY);
@@ -63,10 +63,10 @@ bool may_be_emptied(const Volume& volume, int stub_fd, const Layout& layout) {
          (volume.accept(layout, "") && all_name_another_stub(volume.device_roots(), layout));
 }
 
-// Sets the size of the handle's file, if there is one, even if the name leads to another file by now.
-// `is_refused`: the stub is intact, but the parts are not its own.
-int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const StubView& view, bool is_refused,
-             const struct stat& st, off_t size, fuse_file_info* fi) {
+// Sets the size of the handle's file, if there is one, even if the name leads to another file by
+// now. `is_refused`: the stub is intact, but the parts are not its own.
+int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const StubView& view,
+             bool is_refused, const struct stat& st, off_t size, fuse_file_info* fi) {
   if (fi != nullptr) {
     const OpenFile& file = OpenFile::of(fi);
     return file.live ? resize(fs, req, *file.live, size) : resize_plain(fs, req, file.fd, size);
@@ -76,7 +76,8 @@ int set_size(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, const St
     return live ? resize(fs, req, **live, size) : live.error().code;
   }
   // A copied stub may be emptied, and is a plain file then.
-  if (!view.plain() && !(is_refused && size == 0 && may_be_emptied(*fs.volume, path_fd, view.layout))) {
+  if (!view.plain() &&
+      !(is_refused && size == 0 && may_be_emptied(*fs.volume, path_fd, view.layout))) {
     return view.unreadable ? EACCES : EIO;
   }
   const Fd file = reopen(path_fd, O_WRONLY);
@@ -129,10 +130,13 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
   const bool is_refused = view.striped() && !verify_ownership(*fs.volume, path_fd, view.layout, st);
   if (is_refused) view.verdict = StubVerdict::kBadField;
   int error = 0;
-  if (view.striped() && (which & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
+  if (view.striped() &&
+      (which & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
     error = complete_never_synced(*fs.volume, path_fd, view.layout);
   }
-  if (error == 0 && (which & FUSE_SET_ATTR_MODE) != 0) error = set_mode(fs, path_fd, view, st, wanted->st_mode);
+  if (error == 0 && (which & FUSE_SET_ATTR_MODE) != 0) {
+    error = set_mode(fs, path_fd, view, st, wanted->st_mode);
+  }
   if (error == 0 && (which & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
     error = set_owner(fs, path_fd, view, st, *wanted, which);
   }

@@ -14,9 +14,7 @@ struct OpenDirectory : OpenHandle {
   ~OpenDirectory() override {
     if (stream != nullptr) ::closedir(stream);
   }
-  static OpenDirectory& of(const fuse_file_info* fi) {
-    return OpenHandles::of<OpenDirectory>(fi);
-  }
+  static OpenDirectory& of(const fuse_file_info* fi) { return OpenHandles::of<OpenDirectory>(fi); }
 
   Mutex mu;
   DIR* stream GUARDED_BY(mu) = nullptr;
@@ -30,7 +28,11 @@ constexpr ino_t kUnknownNumber = 0xffffffff;
 class Listing {
  public:
   Listing(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, bool plus)
-      : fs_(fs), req_(req), directory_(fs.inodes.of(ino)), plus_(plus), room_(size),
+      : fs_(fs),
+        req_(req),
+        directory_(fs.inodes.of(ino)),
+        plus_(plus),
+        room_(size),
         buffer_(std::make_unique<char[]>(size)) {}
 
   // Lists from `offset` on, until the buffer is full. 0 or an errno.
@@ -40,8 +42,8 @@ class Listing {
     while (true) {
       errno = 0;
       const dirent* entry = ::readdir(open.stream);
-      // Listed entries count as looked up, so they must reach the kernel. The error comes again with
-      // the next call.
+      // Listed entries count as looked up, so they must reach the kernel. The error comes again
+      // with the next call.
       if (entry == nullptr) return used_ > 0 ? 0 : errno;
       open.offset = entry->d_off;  // even if it finds no room: the next call seeks
       if (!hidden(entry->d_name) && !add(*entry)) return 0;
@@ -53,8 +55,7 @@ class Listing {
 
  private:
   bool hidden(const char* name) const {
-    return !directory_.control && !is_dot(name) &&
-           refuse_change(fs_, directory_, name) != 0;
+    return !directory_.control && !is_dot(name) && refuse_change(fs_, directory_, name) != 0;
   }
 
   // False: the buffer is full.

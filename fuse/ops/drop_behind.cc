@@ -38,8 +38,8 @@ void ReadTrail::add(fuse_ino_t ino, ByteRange range) {
   bytes_ += range.length_bytes;
 }
 
-// Learns from a read of dropped pages that more must be kept, because threads read behind the kernel's
-// requests by an unknown distance.
+// Learns from a read of dropped pages that more must be kept, because threads read behind the
+// kernel's requests by an unknown distance.
 void ReadTrail::learn(fuse_ino_t ino, ByteRange range) {
   const uint64_t kept = kept_bytes_ + extra_bytes_;
   for (const Stretch& gone : gone_) {

@@ -1,18 +1,18 @@
 // DropBehind: drops pages of the kernel's page cache that a sweep will not read again.
 //
 // The kernel keeps pages until it needs memory, and under a tight limit it then writes the engine's
-// vertex files out. The next sweep of files that do not fit in memory hits no page anyway. So the pages
-// read longest ago are dropped first, over all files and threads:
+// vertex files out. The next sweep of files that do not fit in memory hits no page anyway. So the
+// pages read longest ago are dropped first, over all files and threads:
 //
 //        dropped              kept            read now
 //   ░░░░░░░░░░░░░░░░░░███████████████████████|▓▓▓        in the order of reading
 //                     └ prefetched by the kernel and not yet read by any thread ┘
 //
-// A page must not be dropped while a write of it is in flight: a read in that time would bring back the
-// old bytes. So no page of a file with a writer is dropped.
+// A page must not be dropped while a write of it is in flight: a read in that time would bring back
+// the old bytes. So no page of a file with a writer is dropped.
 //
-// Threads: everything of DropBehind is safe from any thread. One of its own drops, because the kernel
-// makes a drop wait for pages that a request is to bring.
+// Threads: everything of DropBehind is safe from any thread. One of its own drops, because the
+// kernel makes a drop wait for pages that a request is to bring.
 #pragma once
 
 #include <array>
@@ -34,12 +34,12 @@ class ReadTrail {
   struct Stretch {
     fuse_ino_t ino;
     ByteRange range;
-    bool sweeps = false;  // it continues another recent stretch
+    bool sweeps = false;   // it continues another recent stretch
     uint64_t gone_at = 0;  // the clock when it was dropped
   };
 
-  // Adds a read, which is not empty. A read of a range that was dropped recently shows that more must
-  // be kept.
+  // Adds a read, which is not empty. A read of a range that was dropped recently shows that more
+  // must be kept.
   void add(fuse_ino_t ino, ByteRange range);
   // The oldest stretch of a sweep, if at least `kept_bytes` were read after it, or more if that has
   // proved to be too little. The caller drops it. Stretches that are not of a sweep are forgotten.
@@ -53,7 +53,8 @@ class ReadTrail {
   // Requests of one read-ahead window may arrive out of order by this much.
   static constexpr uint64_t kNear = uint64_t{4} << 20;
   static constexpr uint64_t kStretchMax = uint64_t{4} << 20;  // dropped at a time
-  static constexpr size_t kStreamsMax = 32;                   // recent stretches that a read may continue
+  // recent stretches that a read may continue
+  static constexpr size_t kStreamsMax = 32;
   static constexpr size_t kStretchesMax = 4096;
   static constexpr uint64_t kSweepMin = uint64_t{1} << 20;
   static constexpr uint64_t kKeptGrowth = 4;  // times kept_bytes, at most

@@ -23,8 +23,8 @@ constexpr uint64_t kRequestMin = 4096;
 // The cache prefetches at least this much: bytes of in_turn reads are in flight nowhere else.
 constexpr uint64_t kAheadMin = uint64_t{24} << 20;
 
-// The half of descriptors that inodes do not use, less some: for lanes and clients, for workers' pipes,
-// and for files that operations open and close again.
+// The half of descriptors that inodes do not use, less some: for lanes and clients, for workers'
+// pipes, and for files that operations open and close again.
 size_t handles_max() {
   constexpr size_t kReserved = 64, kPerWorker = 8;
   const size_t half = InodeTable::half_of_descriptors();
@@ -43,9 +43,9 @@ uint64_t largest_allowed_request() {
   return std::min(pages * static_cast<uint64_t>(::getpagesize()), kRequestMax);
 }
 
-// A spliced request needs a pipe larger than itself. If the pipe cannot grow that far (pipe-max-size
-// is 1 MiB by default), libfuse allocates and copies for every request, at 0.1 of native throughput.
-// 512 KiB always fit.
+// A spliced request needs a pipe larger than itself. If the pipe cannot grow that far
+// (pipe-max-size is 1 MiB by default), libfuse allocates and copies for every request, at 0.1 of
+// native throughput. 512 KiB always fit.
 uint64_t largest_spliced_request(uint64_t wanted) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return kRequestAlwaysSpliced;
@@ -136,8 +136,8 @@ AsCaller::~AsCaller() {
 
 void prepare_identities() {
   ::umask(0);  // The kernel has applied the caller's, or AsCaller does.
-  // Without this bit, setfsuid() to a user drops CAP_DAC_OVERRIDE. The host would then check the caller
-  // again, without its supplementary groups.
+  // Without this bit, setfsuid() to a user drops CAP_DAC_OVERRIDE. The host would then check the
+  // caller again, without its supplementary groups.
   if (::geteuid() == 0) ::prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
 }
 
@@ -153,8 +153,8 @@ bool is_in_group(fuse_req_t req, gid_t group) {
 }
 
 int refuse_change(const Filesystem& fs, const Inode& parent, const char* name) {
-  const bool is_control = parent.control ||
-                          (&parent == &fs.inodes.root() && name == kControlDirectory);
+  const bool is_control =
+      parent.control || (&parent == &fs.inodes.root() && name == kControlDirectory);
   return is_control ? EROFS : 0;
 }
 

@@ -1,7 +1,7 @@
 // Filesystem: the state that all operations of one mount share.
 //
-// Threads: constant after init(), except for `inodes`, `live` and `handles`, which are safe from any
-// thread.
+// Threads: constant after init(), except for `inodes`, `live` and `handles`, which are safe from
+// any thread.
 #pragma once
 
 #include <atomic>
@@ -44,16 +44,16 @@ struct Filesystem {
 
   const std::shared_ptr<const Volume> volume;
   const MountOptions options;
-  const bool privileged;          // root: new files are given to the caller
-  const uint64_t read_bytes_max;  // the kernel's largest request
+  const bool privileged;                 // root: new files are given to the caller
+  const uint64_t read_bytes_max;         // the kernel's largest request
   const uint64_t memory_at_start_bytes;  // available at the start
   RequestBuffers request_buffers{read_bytes_max};
   InodeTable inodes;
   TicketBook tickets{inodes};
-  ClientCounts client_counts;  // of preloaded programs
+  ClientCounts client_counts;       // of preloaded programs
   fuse_session* session = nullptr;  // set before it serves
   LiveFiles live;
-  ExtentCache extents;  // of bytes read past the page cache
+  ExtentCache extents;           // of bytes read past the page cache
   std::unique_ptr<Lanes> lanes;  // after it, because lanes end the cache's requests
   std::optional<CacheKeeper> cache_keeper;
   std::optional<SharedCache> shared;  // shared by several processes; none without a cache
@@ -61,7 +61,7 @@ struct Filesystem {
   Invalidation invalidation;
   Sweeps sweeps;
   OpenHandles handles;
-  LastReadSizes last_read;  // of the files that do not fit in memory
+  LastReadSizes last_read;                 // of the files that do not fit in memory
   std::atomic<uint32_t> page_sweepers{0};  // handles for which OpenFile::sweeps_page_cache() holds
 
   // The value of kServerXattr; set before the first request.
@@ -78,7 +78,8 @@ struct Filesystem {
   InitExtension init_extension;
 
   // Features of this libfuse and kernel; set by init().
-  bool direct_reads = false;         // FOPEN_DIRECT_IO for reads, coherent with other handles' pages
+  // FOPEN_DIRECT_IO for reads, coherent with other handles' pages
+  bool direct_reads = false;
   bool direct_writes = false;        // FOPEN_DIRECT_IO for writes, likewise
   bool applies_umask = false;        // POSIX ACLs: a directory's default ACL replaces the umask
   bool passthrough = false;          // the kernel can read and write plain files itself
@@ -89,8 +90,8 @@ struct Filesystem {
   std::atomic<uint32_t> files_made_;
 };
 
-// With noatime and ro, reads must not change the host's access times. (The host permits this flag to
-// root and a file's owner only.)
+// With noatime and ro, reads must not change the host's access times. (The host permits this flag
+// to root and a file's owner only.)
 inline int access_time_flag(const Filesystem& fs) {
   const bool moves_none = fs.options.no_access_times || fs.options.read_only;
   return moves_none && fs.privileged ? O_NOATIME : 0;
@@ -99,8 +100,8 @@ inline int access_time_flag(const Filesystem& fs) {
 // Gives this thread a umask of its own, which threads otherwise share. False: not permitted.
 bool leave_common_umask();
 
-// Acts on the host with the caller's filesystem IDs while it lives, so that new files are the caller's.
-// Also sets the caller's umask where the kernel does not apply it. The daemon's
+// Acts on the host with the caller's filesystem IDs while it lives, so that new files are the
+// caller's. Also sets the caller's umask where the kernel does not apply it. The daemon's
 // capabilities (prepare_identities()); the kernel has checked permissions.
 class AsCaller {
  public:
@@ -113,8 +114,8 @@ class AsCaller {
   const bool active_;
 };
 
-// Call it before the first worker starts. Clears the process's umask, and makes capabilities survive
-// AsCaller, for good.
+// Call it before the first worker starts. Clears the process's umask, and makes capabilities
+// survive AsCaller, for good.
 void prepare_identities();
 
 // Forbids to create, replace or remove `name` in `parent` if it is .graphlane or below it: EROFS,
@@ -134,7 +135,8 @@ void drop_cached_attributes(Filesystem& fs, const Inode& inode);
 // How long the kernel may cache the inode's attributes.
 double attr_timeout_seconds(const Filesystem& fs, const Inode& inode);
 
-// The host's attributes of a file. Drops its pages if it was changed outside this mount. 0 or an errno.
+// The host's attributes of a file. Drops its pages if it was changed outside this mount. 0 or an
+// errno.
 int look_at(Filesystem& fs, Inode& inode, struct stat* st, StubView* view = nullptr);
 
 // The attributes of a file as the mount shows them. 0 or an errno.

@@ -1,11 +1,11 @@
-// ioctl: a ticket for the mount's server (ticket_book.h), and the flags of chattr(1), which the host
-// stores.
+// ioctl: a ticket for the mount's server (ticket_book.h), and the flags of chattr(1), which the
+// host stores.
 //
-// For the flags the kernel sends a request of its own. It opens the file, checks that the caller owns it
-// (and may set flags that only root may), and passes the argument as bytes.
+// For the flags the kernel sends a request of its own. It opens the file, checks that the caller
+// owns it (and may set flags that only root may), and passes the argument as bytes.
 //
-// A striped file shows its stub's flags. It cannot have `append only` or `immutable`, because its stub is
-// rewritten in place, and its parts would not have them.
+// A striped file shows its stub's flags. It cannot have `append only` or `immutable`, because its
+// stub is rewritten in place, and its parts would not have them.
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 

@@ -11,8 +11,8 @@
 namespace graphlane {
 namespace {
 
-// For open_by_handle_at() the kernel has a number only. It looks the file itself up as ".", then the
-// directories above as "..".
+// For open_by_handle_at() the kernel has a number only. It looks the file itself up as ".", then
+// the directories above as "..".
 int look_up_again(Filesystem& fs, fuse_ino_t nodeid, std::string_view name,
                   fuse_entry_param* entry) {
   if (name == ".") {

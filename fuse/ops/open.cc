@@ -23,8 +23,8 @@
 namespace graphlane {
 namespace {
 
-// Without O_APPEND: the kernel knows the end of the file and sends the offset. The host's descriptor
-// would append even after the program has switched it off.
+// Without O_APPEND: the kernel knows the end of the file and sends the offset. The host's
+// descriptor would append even after the program has switched it off.
 int host_flags(const Filesystem& fs, int flags) {
   const int kept = flags & ~(O_DIRECT | O_APPEND | O_NOFOLLOW | O_CREAT | O_EXCL);
   return kept | O_CLOEXEC | access_time_flag(fs);
@@ -32,8 +32,8 @@ int host_flags(const Filesystem& fs, int flags) {
 
 bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
-// Whether calls by this descriptor come to the daemon although the file is passed through. The kernel
-// opens the host's file for it, and never changes the flags of open(2):
+// Whether calls by this descriptor come to the daemon although the file is passed through. The
+// kernel opens the host's file for it, and never changes the flags of open(2):
 //   O_APPEND   would append even after the program has switched it off;
 //   O_DIRECT   would refuse the unaligned tail for which dd switches it off.
 // Also, the passthrough drops set-id bits for no user or for all, and root's writes must keep them.
@@ -47,8 +47,8 @@ bool writes_directly(const Filesystem& fs, int flags) {
   return fs.direct_writes && (flags & O_ACCMODE) == O_WRONLY;
 }
 
-// Decides before the reply whether the kernel passes the plain file through. ESTALE: the inode's file
-// was replaced, and the kernel looks up again.
+// Decides before the reply whether the kernel passes the plain file through. ESTALE: the inode's
+// file was replaced, and the kernel looks up again.
 Result<void> choose_passthrough(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
   struct statx flags;
   struct stat st;
@@ -57,13 +57,16 @@ Result<void> choose_passthrough(Filesystem& fs, Inode& inode, OpenFile& file, fu
     return last_errno();
   }
   if (InodeKey{.device = st.st_dev, .number = st.st_ino} != inode.key) return Errno{ESTALE};
-  // chattr +a: the kernel forbids writable mappings of such a file, but does not know that the mount's
-  // file is one.
+  // chattr +a: the kernel forbids writable mappings of such a file, but does not know that the
+  // mount's file is one.
   const bool may_pass = fs.passthrough && (flags.stx_attributes & STATX_ATTR_APPEND) == 0;
   file.passthrough.emplace(inode.passthrough, may_pass ? fs.connection_fd : -1, file.fd.get());
   const bool passed = file.passthrough->backing_id() != 0;
-  if (passed) drop_cached_attributes(fs, inode);  // they may change unnoticed from now on
-  else fs.invalidation.see(inode, Uuid{}, st);
+  if (passed) {
+    drop_cached_attributes(fs, inode);  // they may change unnoticed from now on
+  } else {
+    fs.invalidation.see(inode, Uuid{}, st);
+  }
   fi->direct_io = passed ? needs_daemon(fi->flags, st.st_mode) : writes_directly(fs, fi->flags);
   fi->keep_cache = !passed;  // the kernel rejects both together
   return {};
@@ -78,7 +81,9 @@ Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, Inode& inode, int p
     file->appends = true;
   }
   if (!file->fd) return last_errno();
-  if (Result<void> chosen = choose_passthrough(fs, inode, *file, fi); !chosen) return chosen.error();
+  if (Result<void> chosen = choose_passthrough(fs, inode, *file, fi); !chosen) {
+    return chosen.error();
+  }
   return file;
 }
 
@@ -87,13 +92,14 @@ Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode, 
                                                   const Layout& layout, const struct stat& stub) {
   if (const auto live = fs.live.find(layout.file_id, stub)) return live->file();
   if (layout.state == FileState::kOpen) {
-    // A file that a dead writer left is closed soon. If this process cannot close it, another one is
-    // writing it, or writing is not permitted, and the parts give the size.
+    // A file that a dead writer left is closed soon. If this process cannot close it, another one
+    // is writing it, or writing is not permitted, and the parts give the size.
     constexpr std::chrono::milliseconds kAtOnce{0};
     if (const auto live = open_live(fs, inode, layout, stub, kAtOnce)) return (*live)->file();
   }
   auto file = open_shared(fs, inode, path_fd, layout, stub);
-  // Another mount has changed the size; or a writer of this mount just did, which must not be undone.
+  // Another mount has changed the size; or a writer of this mount just did, which must not be
+  // undone.
   if (file && (*file)->size() != current_layout(*fs.volume, layout).logical_size) {
     fs.live.follow_stub(**file);
   }
@@ -108,16 +114,16 @@ void choose_direct(const Filesystem& fs, OpenFile& file) {
   file.fits = file.direct && !wants_direct(mode, size, file.o_direct);
 }
 
-// Whether the kernel keeps no pages of this handle's reads, because a later sweep would hit none. Not
-// while the file has writers, because the kernel would have to write their pages out first.
+// Whether the kernel keeps no pages of this handle's reads, because a later sweep would hit none.
+// Not while the file has writers, because the kernel would have to write their pages out first.
 bool reads_in_turn(const Filesystem& fs, const Inode& inode, const OpenFile& file) {
   return fs.direct_reads && file.leaves_pages() &&
          inode.writer_count.load(std::memory_order_relaxed) == 0 &&
          inode.last_read.large(fs.last_read);
 }
 
-// The cache shares memory with the page cache, which holds pages of sweeps, and of O_DIRECT readers'
-// own processes (the GraphM coordinator). The first in_turn read ends that (ops/read.cc).
+// The cache shares memory with the page cache, which holds pages of sweeps, and of O_DIRECT
+// readers' own processes (the GraphM coordinator). The first in_turn read ends that (ops/read.cc).
 void share_memory_with_page_cache(Filesystem& fs, const OpenFile& file) {
   if (file.sweeps_page_cache()) fs.page_sweepers.fetch_add(1, std::memory_order_relaxed);
   if (file.sweeps_page_cache() || file.o_direct) fs.extents.set_beside_page_cache(true);
@@ -179,8 +185,8 @@ Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, Inode& inode, fuse_
   return Errno{EIO};
 }
 
-// Creates the name exclusively. ESTALE: the name appeared meanwhile. It may be a stub, which O_TRUNC
-// would destroy, or a link, so the kernel must look it up and open it as any other.
+// Creates the name exclusively. ESTALE: the name appeared meanwhile. It may be a stub, which
+// O_TRUNC would destroy, or a link, so the kernel must look it up and open it as any other.
 Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int directory_fd,
                                              const char* name, mode_t mode, fuse_file_info* fi) {
   auto file = std::make_unique<OpenFile>();
@@ -230,8 +236,8 @@ int op::open(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi)
   return 0;
 }
 
-int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char* name,
-               mode_t mode, fuse_file_info* fi) {
+int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char* name, mode_t mode,
+               fuse_file_info* fi) {
   if (fs.handles.full()) return EMFILE;
   Inode& parent = fs.inodes.of(parent_ino);
   if (const int error = refuse_change(fs, parent, name); error != 0) return error;

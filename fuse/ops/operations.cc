@@ -18,11 +18,13 @@ bool can_retry(Filesystem& fs, int error) {
   static std::atomic<int64_t> told_s{-(int64_t{1} << 40)};
   constexpr int64_t kQuietSeconds = 60;
   const int64_t now_s = std::chrono::duration_cast<std::chrono::seconds>(
-                            std::chrono::steady_clock::now().time_since_epoch()).count();
+                            std::chrono::steady_clock::now().time_since_epoch())
+                            .count();
   int64_t before_s = told_s.load(std::memory_order_relaxed);
   if (now_s - kQuietSeconds >= before_s && told_s.compare_exchange_strong(before_s, now_s)) {
     log_line("{}: out of descriptors: {}; raise the limit of the mount's daemon (ulimit -Hn)",
-             fs.volume->root(), error == ENFILE ? "the system has no more" : "all that it may have are in use");
+             fs.volume->root(),
+             error == ENFILE ? "the system has no more" : "all that it may have are in use");
   }
   return false;
 }

@@ -5,8 +5,8 @@
 //   int op(Filesystem& fs, fuse_req_t req, …what libfuse passes…)
 //
 // It either answers the request once and returns 0, or returns the errno with which the edge
-// (operations.cc) answers. The edge catches exceptions: bad_alloc becomes ENOMEM. So nothing may throw
-// after an answer.
+// (operations.cc) answers. The edge catches exceptions: bad_alloc becomes ENOMEM. So nothing may
+// throw after an answer.
 //
 // Threads: each runs on any worker.
 #pragma once
@@ -81,8 +81,8 @@ int write_buf(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_bufvec* data,
 int fallocate(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
               fuse_file_info* fi);
 int copy_file_range(Filesystem& fs, fuse_req_t req, fuse_ino_t in, off_t in_offset,
-                    fuse_file_info* in_fi, fuse_ino_t out, off_t out_offset,
-                    fuse_file_info* out_fi, size_t length, int flags);
+                    fuse_file_info* in_fi, fuse_ino_t out, off_t out_offset, fuse_file_info* out_fi,
+                    size_t length, int flags);
 
 // ops/directory.cc
 int opendir(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi);

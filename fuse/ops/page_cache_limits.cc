@@ -17,17 +17,17 @@
 namespace graphlane {
 namespace {
 
-// The kernel's read-ahead of a stream. It asks for all of it at once and waits for it, so it must span
-// several devices. SSDs need as much as keeps all of them busy; disks want long runs. More would leave
-// no room beside a few streams, and would hurt random faults in mappings, which read this much around
-// themselves. The part beyond a stream's last block is read in vain.
+// The kernel's read-ahead of a stream. It asks for all of it at once and waits for it, so it must
+// span several devices. SSDs need as much as keeps all of them busy; disks want long runs. More
+// would leave no room beside a few streams, and would hurt random faults in mappings, which read
+// this much around themselves. The part beyond a stream's last block is read in vain.
 constexpr uint64_t kReadAheadMin = 1 << 20;
 constexpr uint64_t kReadAheadMax = 16 << 20;
 constexpr uint64_t kReadAheadShare = 32;  // POSIX_FADV_SEQUENTIAL doubles it
 
-// Dirty pages: a fraction of the available memory, and of the kernel's limit for all. An engine's vertex
-// files should stay in memory for an iteration, but must leave room: no dirty page can be reclaimed
-// before it was written.
+// Dirty pages: a fraction of the available memory, and of the kernel's limit for all. An engine's
+// vertex files should stay in memory for an iteration, but must leave room: no dirty page can be
+// reclaimed before it was written.
 constexpr uint64_t kDirtyShare = 4;
 
 uint64_t dirty_bytes_of_all() {
@@ -57,9 +57,10 @@ void raise_page_cache_limits(dev_t device, const Volume& volume) {
   const uint64_t enough = volume.is_on_ssds() ? row : kReadAheadMax;
   const uint64_t most = std::clamp(enough, kReadAheadMin, kReadAheadMax);
   set(device, "read_ahead_kb", std::clamp(available / kReadAheadShare, kReadAheadMin, most) >> 10);
-  // Linux 6.2. Sets the minimum too, because between both the limit follows the mount's recent writes,
-  // and a new mount has none. (A little below the maximum: the kernel rounds both to fractions of a
-  // moving limit, and rejects a minimum above the maximum, or above what other mounts leave.)
+  // Linux 6.2. Sets the minimum too, because between both the limit follows the mount's recent
+  // writes, and a new mount has none. (A little below the maximum: the kernel rounds both to
+  // fractions of a moving limit, and rejects a minimum above the maximum, or above what other
+  // mounts leave.)
   const uint64_t dirty = std::min(available, dirty_bytes_of_all()) / kDirtyShare;
   set(device, "max_bytes", dirty);
   uint64_t least = dirty / 8 * 7;

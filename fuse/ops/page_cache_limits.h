@@ -1,8 +1,8 @@
 // The kernel's read-ahead and its limit of dirty pages for a mount.
 //
 // The kernel's defaults are for filesystems that it does not trust. It reads 128 KiB ahead and cuts
-// every buffered read into requests of that size. A program that writes, also through a mapping, waits
-// once a hundredth of all allowed dirty pages are the mount's.
+// every buffered read into requests of that size. A program that writes, also through a mapping,
+// waits once a hundredth of all allowed dirty pages are the mount's.
 #pragma once
 
 #include <sys/types.h>

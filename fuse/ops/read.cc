@@ -31,8 +31,8 @@ int read_plain(fuse_req_t req, int fd, size_t size, off_t offset) {
   return 0;
 }
 
-// `direct`: the parts are read past their page cache. `fits`: the mount's page cache has room for the
-// bytes.
+// `direct`: the parts are read past their page cache. `fits`: the mount's page cache has room for
+// the bytes.
 struct CachePolicy {
   bool direct;
   bool fits;
@@ -44,9 +44,9 @@ CachePolicy cache_policy_of(const Filesystem& fs, const OpenFile& file) {
           .fits = (file.fits || !file.direct) && fs.sweeps.fit()};
 }
 
-// While this value stays the same, so do the file's bytes; 0: the file may be changing. Read it before the
-// bytes. A writer of this mount moves the generation. A writer elsewhere holds the stub's lock, and
-// changes the stub's ctime when it has finished.
+// While this value stays the same, so do the file's bytes; 0: the file may be changing. Read it
+// before the bytes. A writer of this mount moves the generation. A writer elsewhere holds the
+// stub's lock, and changes the stub's ctime when it has finished.
 uint64_t content_generation(Filesystem& fs, const StripedFile& file) {
   const Uuid& file_id = file.layout().file_id;
   const uint64_t generation = fs.live.generations().of(file_id);
@@ -54,16 +54,16 @@ uint64_t content_generation(Filesystem& fs, const StripedFile& file) {
   if (fs.live.has_writers(file_id) || ::fstat(file.held_stub(), &stub) != 0) return 0;
   const int64_t ctime_ns = ctime_ns_of(stub);
   // Locks of this mount's own writers stay for a while.
-  const bool may_change = fs.live.has(file_id) ? is_fresh(ctime_ns)
-                                                : may_change_unseen(file.held_stub(), ctime_ns);
+  const bool may_change =
+      fs.live.has(file_id) ? is_fresh(ctime_ns) : may_change_unseen(file.held_stub(), ctime_ns);
   return may_change ? 0 : static_cast<uint64_t>(ctime_ns) * 0x9e3779b97f4a7c15 + generation;
 }
 
 // Reads through the mount's cache, unless the file may be changing or the kernel keeps the bytes. A
-// request near the maximum is one of several in flight for one read of the program (O_DIRECT, or the
-// kernel's read-ahead). Smaller ones come one after the other.
-ssize_t read_past_page_cache(Filesystem& fs, fuse_req_t req, const OpenFile& open_file, CachePolicy policy,
-                             ByteRange range, void* buffer) {
+// request near the maximum is one of several in flight for one read of the program (O_DIRECT, or
+// the kernel's read-ahead). Smaller ones come one after the other.
+ssize_t read_past_page_cache(Filesystem& fs, fuse_req_t req, const OpenFile& open_file,
+                             CachePolicy policy, ByteRange range, void* buffer) {
   const StripedFile& file = *open_file.striped;
   const uint64_t generation = policy.fits ? 0 : content_generation(fs, file);
   if (generation != 0) {
@@ -74,7 +74,8 @@ ssize_t read_past_page_cache(Filesystem& fs, fuse_req_t req, const OpenFile& ope
                              .map = file.map(),
                              .parts = file.parts()};
     const bool is_part = range.length_bytes >= fs.read_bytes_max / 2;
-    const auto thread = static_cast<uint32_t>(::fuse_req_ctx(req)->pid);  // a thread's id, despite its name
+    // a thread's id, despite its name
+    const auto thread = static_cast<uint32_t>(::fuse_req_ctx(req)->pid);
     const std::optional<size_t> got =
         open_file.in_turn ? fs.extents.read_in_turn(extents, thread, range, buffer, engine)
         : is_part         ? fs.extents.read_part(extents, range, buffer, engine)
@@ -122,8 +123,8 @@ int read_range(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange r
     pieces.count(*fs.lanes, IoOp::kRead);
     reply::data(req, pieces.vector());
   } else {
-    // Workers that splice missing pages would read them in the order in which they woke. If some are
-    // there, the buffered read brings the rest.
+    // Workers that splice missing pages would read them in the order in which they woke. If some
+    // are there, the buffered read brings the rest.
     policy.direct = policy.direct && found == SplicePieces::Found::kNone;
     error = read_into_buffer(fs, req, file, policy, range);
   }
@@ -181,16 +182,19 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
   return error;
 }
 
-// The kernel asks for SEEK_DATA and SEEK_HOLE only. It does not tell what a mapping has changed, so while
-// one may exist, all is data.
+// The kernel asks for SEEK_DATA and SEEK_HOLE only. It does not tell what a mapping has changed, so
+// while one may exist, all is data.
 int op::lseek(Filesystem&, fuse_req_t req, fuse_ino_t, off_t offset, int whence,
               fuse_file_info* fi) {
   const OpenFile& file = OpenFile::of(fi);
   off_t found;
   if (file.kept && file.kept->inode().mapper_count.load(std::memory_order_acquire) > 0) {
     struct stat st = {};
-    if (file.striped) st.st_size = static_cast<off_t>(file.striped->size());
-    else if (::fstat(file.fd.get(), &st) != 0) return errno;
+    if (file.striped) {
+      st.st_size = static_cast<off_t>(file.striped->size());
+    } else if (::fstat(file.fd.get(), &st) != 0) {
+      return errno;
+    }
     if (offset < 0 || offset >= st.st_size) return ENXIO;
     found = whence == SEEK_DATA ? offset : st.st_size;
   } else if (file.striped) {

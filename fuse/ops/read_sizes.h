@@ -1,9 +1,9 @@
-// ReadSizes: the sizes of a handle's reads. They predict those of the next handle: as the last one of the
-// same file, else as the last one of any file.
+// ReadSizes: the sizes of a handle's reads. They predict those of the next handle: as the last one
+// of the same file, else as the last one of any file.
 //
-// Large reads need no pages in the kernel (ops/open.cc), small ones do. Past the page cache, requests
-// have the program's sizes. Through it only a handle's first requests show them: the first read-ahead
-// window is as large as the first read, or four times that. Later ones grow in any case.
+// Large reads need no pages in the kernel (ops/open.cc), small ones do. Past the page cache,
+// requests have the program's sizes. Through it only a handle's first requests show them: the first
+// read-ahead window is as large as the first read, or four times that. Later ones grow in any case.
 //
 // Threads: safe from any. Relaxed throughout: estimates.
 #pragma once
@@ -30,9 +30,7 @@ class ReadSizes {
     all_bytes_.fetch_add(bytes, kRelaxed);
     if (is_small(bytes)) small_bytes_.fetch_add(bytes, kRelaxed);
   }
-  bool were_small() const {
-    return small_bytes_.load(kRelaxed) > all_bytes_.load(kRelaxed) / 2;
-  }
+  bool were_small() const { return small_bytes_.load(kRelaxed) > all_bytes_.load(kRelaxed) / 2; }
 
  private:
   static constexpr std::memory_order kRelaxed = std::memory_order_relaxed;

@@ -1,8 +1,8 @@
-// RequestBuffers: buffers for requests that cannot be spliced, aligned for direct I/O. Each is lent for
-// one request, the most recently returned one first. So the data path neither allocates nor faults.
-// After every kLoansCounted loans, buffers beyond the number that was lent at a time are freed. Huge
-// pages are used only if a buffer fills one: for 128 buffers, half a page of waste each is more than a
-// tight control group has.
+// RequestBuffers: buffers for requests that cannot be spliced, aligned for direct I/O. Each is lent
+// for one request, the most recently returned one first. So the data path neither allocates nor
+// faults. After every kLoansCounted loans, buffers beyond the number that was lent at a time are
+// freed. Huge pages are used only if a buffer fills one: for 128 buffers, half a page of waste each
+// is more than a tight control group has.
 //
 // Threads: safe from any; a loan belongs to its thread.
 #pragma once
@@ -57,8 +57,8 @@ class RequestBuffers {
         return memory;
       }
     }
-    void* const memory = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const memory =
+        ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
       MutexLock lock(mu_);
       --lent_count_;

@@ -1,5 +1,5 @@
-// SplicePieces: a range of a striped file as pieces of its parts, one per stripe unit, in the form that
-// libfuse splices.
+// SplicePieces: a range of a striped file as pieces of its parts, one per stripe unit, in the form
+// that libfuse splices.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@ class SplicePieces {
   enum class Found { kNone, kSome, kAll };
   Found in_page_cache() const;
 
-  // Whether every part still reaches the end of its pieces; a truncated part would make the reply short.
+  // Whether every part still reaches the end of its pieces; a truncated part would make the reply
+  // short.
   bool parts_reach(const StripedFile& file) const;
 
   // Drops the pieces from the parts' page cache, after the reply.

@@ -10,9 +10,9 @@
 namespace graphlane {
 namespace {
 
-// The fraction of available memory that stays behind a sweep. It covers the kernel's own read-ahead for
-// a few readers: a 32nd each (page_cache_limits.cc), doubled for a sequential hint, and begun before
-// the window before it was read.
+// The fraction of available memory that stays behind a sweep. It covers the kernel's own read-ahead
+// for a few readers: a 32nd each (page_cache_limits.cc), doubled for a sequential hint, and begun
+// before the window before it was read.
 constexpr uint64_t kKeptShare = 4;
 constexpr uint64_t kKeptMin = uint64_t{16} << 20;
 
@@ -52,9 +52,8 @@ void Sweeps::start(const Volume& volume, IoMode io_mode) {
 }
 
 std::vector<Sweeps::Open>::iterator Sweeps::position(const Uuid& file_id) {
-  return std::find_if(open_.begin(), open_.end(), [&](const Open& open) {
-    return open.file->layout().file_id == file_id;
-  });
+  return std::find_if(open_.begin(), open_.end(),
+                      [&](const Open& open) { return open.file->layout().file_id == file_id; });
 }
 
 std::shared_ptr<const StripedFile> Sweeps::find(const Uuid& file_id) {
@@ -74,8 +73,11 @@ void Sweeps::look_at_memory() {
   }
   Fit fit = Fit::kTwice;
   if (several && by_memory_) {
-    if (wants_direct(IoMode::kAuto, all_bytes, false, available)) fit = Fit::kNot;
-    else if (wants_direct(IoMode::kAuto, 2 * all_bytes, false, available)) fit = Fit::kOnce;
+    if (wants_direct(IoMode::kAuto, all_bytes, false, available)) {
+      fit = Fit::kNot;
+    } else if (wants_direct(IoMode::kAuto, 2 * all_bytes, false, available)) {
+      fit = Fit::kOnce;
+    }
   }
   are_several_.store(several, relaxed);
   fit_.store(fit, relaxed);
@@ -84,7 +86,8 @@ void Sweeps::look_at_memory() {
 }
 
 bool Sweeps::is_step(const StripedFile& file, ByteRange range) const {
-  const bool is_large = range.length_bytes >= SequencePredictor::kReadMin || range.end() >= file.size();
+  const bool is_large =
+      range.length_bytes >= SequencePredictor::kReadMin || range.end() >= file.size();
   return on_disks_ && is_large && are_several_.load(relaxed);
 }
 
@@ -103,7 +106,7 @@ void Sweeps::prefetch_next(const StripedFile& file, ByteRange range) {
   SequencePredictor::Prediction next[SequencePredictor::kPredictionsMax];
   const uint32_t count =
       next_reads_.predict(file.layout().file_id, range, /*size_bytes=*/0,
-                         std::min(ahead_share_.bytes(), SequencePredictor::kAheadEnough), next);
+                          std::min(ahead_share_.bytes(), SequencePredictor::kAheadEnough), next);
   for (uint32_t i = 0; i < count; ++i) {
     if (const auto wanted = find(next[i].file_id)) {
       begin_in_page_cache(wanted->map(), wanted->parts().all_buffered(), next[i].range);

@@ -1,16 +1,16 @@
 // Sweeps: the striped files that are open together, and the order in which they are read.
 //
-// An engine that keeps its edges in many files (GraphChi's shards) reads one after the other, and then
-// starts over. Each file fits in memory, but all of them may not. So the decision that ops/open.cc
-// makes for one file at its opening is made here for all open files, repeatedly:
+// An engine that keeps its edges in many files (GraphChi's shards) reads one after the other, and
+// then starts over. Each file fits in memory, but all of them may not. So the decision that
+// ops/open.cc makes for one file at its opening is made here for all open files, repeatedly:
 //
 //   together they      parts' page cache        the mount's pages
 //   fit twice          as decided per file      as decided per file
 //   fit once           is used if it hits       stay
 //   do not fit         holds prefetched ranges  are dropped, in the order of reading
 //
-// On disks, the ranges that the last sweep read next (iomgr/read/sequence_predictor.h) are prefetched
-// while the program computes: into the parts' page cache, from which they are spliced.
+// On disks, the ranges that the last sweep read next (iomgr/read/sequence_predictor.h) are
+// prefetched while the program computes: into the parts' page cache, from which they are spliced.
 //
 // Threads: everything but start() is safe from any thread.
 #pragma once
@@ -51,8 +51,9 @@ class Sweeps {
   // The number of bytes read last that stay in memory when files do not fit.
   uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
 
-  // The kernel has asked for a range of a file that fits by itself; prefetch_next() follows its reply. They
-  // predict only if several files are open: for one file alone the kernel's read-ahead is enough.
+  // The kernel has asked for a range of a file that fits by itself; prefetch_next() follows its
+  // reply. They predict only if several files are open: for one file alone the kernel's read-ahead
+  // is enough.
   void arrive(const StripedFile& file, ByteRange range);
   void prefetch_next(const StripedFile& file, ByteRange range);
   PrefetchStats stats() const { return next_reads_.stats(); }

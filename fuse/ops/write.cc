@@ -29,9 +29,13 @@ Written copy(fuse_bufvec* to, fuse_bufvec* from, bool whole) {
   Written written;
   do {
     const ssize_t more = ::fuse_buf_copy(to, from, kNoCopyFlags);
-    if (more < 0) written.error = static_cast<int>(-more);
-    else if (more == 0 && whole) written.error = EIO;
-    else written.count += static_cast<size_t>(more);
+    if (more < 0) {
+      written.error = static_cast<int>(-more);
+    } else if (more == 0 && whole) {
+      written.error = EIO;
+    } else {
+      written.count += static_cast<size_t>(more);
+    }
   } while (whole && written.error == 0 && written.count < size);
   return written;
 }
@@ -58,8 +62,7 @@ Written write_from_buffer(Filesystem& fs, const LiveFile& live, fuse_bufvec* dat
   return {.count = range.length_bytes};
 }
 
-Written write_striped(Filesystem& fs, LiveFile& live, fuse_bufvec* data, off_t offset,
-                      bool whole) {
+Written write_striped(Filesystem& fs, LiveFile& live, fuse_bufvec* data, off_t offset, bool whole) {
   const ByteRange range{.offset = static_cast<uint64_t>(offset),
                         .length_bytes = ::fuse_buf_size(data)};
   LiveFile::Write write(live, range);
@@ -77,8 +80,9 @@ Written write_striped(Filesystem& fs, LiveFile& live, fuse_bufvec* data, off_t o
   return written;
 }
 
-// O_SYNC, O_DSYNC, RWF_DSYNC and `-o sync`: the kernel sends an fsync after a write through the page
-// cache, but not after a direct one. The host does it for a plain file with that flag. 0 or an errno.
+// O_SYNC, O_DSYNC, RWF_DSYNC and `-o sync`: the kernel sends an fsync after a write through the
+// page cache, but not after a direct one. The host does it for a plain file with that flag. 0 or an
+// errno.
 int sync_as_asked(OpenFile& file, int flags) {
   if (!file.direct_io || (flags & O_DSYNC) == 0) return 0;
   const int asked = flags & O_SYNC;  // O_SYNC contains the bit of O_DSYNC
@@ -118,8 +122,8 @@ int op::fallocate(Filesystem& fs, fuse_req_t req, fuse_ino_t, int mode, off_t of
 }
 
 int op::copy_file_range(Filesystem& fs, fuse_req_t req, fuse_ino_t, off_t in_offset,
-                        fuse_file_info* in_fi, fuse_ino_t, off_t out_offset,
-                        fuse_file_info* out_fi, size_t length, int flags) {
+                        fuse_file_info* in_fi, fuse_ino_t, off_t out_offset, fuse_file_info* out_fi,
+                        size_t length, int flags) {
   const OpenFile& in = OpenFile::of(in_fi);
   const OpenFile& out = OpenFile::of(out_fi);
   if (in.striped || out.striped) return EOPNOTSUPP;  // the kernel reads and writes instead

@@ -42,8 +42,7 @@ int get_server(Filesystem& fs, fuse_req_t req, Inode& inode, int path_fd, size_t
   struct stat st;
   if (::fstat(path_fd, &st) != 0) return errno;
   const bool has_one =
-      &inode == &fs.inodes.root() ||
-      (!inode.control && inode.stub.look(path_fd, st).striped());
+      &inode == &fs.inodes.root() || (!inode.control && inode.stub.look(path_fd, st).striped());
   if (!has_one || fs.server_name.empty()) return ENODATA;
   return answer_value(req, fs.server_name, size);
 }
@@ -91,10 +90,11 @@ int op::getxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* nam
   if (name == kStats) {
     if (ino != FUSE_ROOT_ID) return ENODATA;
     fs.prepare_to_read();
-    return answer_value(req, stats_json(*fs.lanes, fs.extents.stats(),
-                                        fs.shared ? fs.shared->stats() : SharedStats{},
-                                        fs.sweeps.stats(),
-                                        fs.client_counts.sums(fs.volume->device_count())), size);
+    return answer_value(
+        req,
+        stats_json(*fs.lanes, fs.extents.stats(), fs.shared ? fs.shared->stats() : SharedStats{},
+                   fs.sweeps.stats(), fs.client_counts.sums(fs.volume->device_count())),
+        size);
   }
   const ProcPath path(host->get());
   const int error = answer_host(req, size, [&](char* value, size_t room) {
@@ -109,9 +109,8 @@ int op::listxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size) {
   const Result<HostPath> host = fs.inodes.path(fs.inodes.of(ino));
   if (!host) return host.error().code;
   const ProcPath path(host->get());
-  return answer_host(req, size, [&](char* names, size_t room) {
-    return ::listxattr(path.c_str(), names, room);
-  });
+  return answer_host(
+      req, size, [&](char* names, size_t room) { return ::listxattr(path.c_str(), names, room); });
 }
 
 int op::setxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* name,

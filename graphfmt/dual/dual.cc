@@ -36,7 +36,8 @@ Outcome<void> Dual::read_header() {
   }
   const size_t file_count = 2 + (header_.is_directed ? 2u : 1u) * (is_weighted() ? 2u : 1u);
   if (header_.files.size() != file_count) {
-    return make_error(EIO, "{}: byte 36: {} files, expected {}", path, header_.files.size(), file_count);
+    return make_error(EIO, "{}: byte 36: {} files, expected {}", path, header_.files.size(),
+                      file_count);
   }
   geometry_ = DualGeometry(header_.vertex_count, header_.partitions);
   return {};
@@ -53,7 +54,8 @@ Outcome<void> Dual::read_table() {
     if (auto taken = take_side(DualSide::kIn, rest); !taken) return taken;
   }
   if (rest.empty()) return {};
-  return make_error(EIO, "{}: byte {}: {} bytes too many", path, table_.size() - rest.size(), rest.size());
+  return make_error(EIO, "{}: byte {}: {} bytes too many", path, table_.size() - rest.size(),
+                    rest.size());
 }
 
 Outcome<void> Dual::take_side(DualSide which, std::span<const uint8_t>& rest) {
@@ -72,9 +74,9 @@ Outcome<void> Dual::take_side(DualSide which, std::span<const uint8_t>& rest) {
     DualBlockSizes sizes;
     std::memcpy(&sizes, rest.data() + b * sizeof sizes, sizeof sizes);
     const bool is_empty = sizes.arc_count == 0;
-    if (sizes.index_bytes % 8 != 0 || sizes.index_bytes > kSizeMax || sizes.lists_bytes > kSizeMax ||
-        sizes.arc_count > header_.arc_count || is_empty != (sizes.index_bytes == 0) ||
-        is_empty != (sizes.lists_bytes == 0)) {
+    if (sizes.index_bytes % 8 != 0 || sizes.index_bytes > kSizeMax ||
+        sizes.lists_bytes > kSizeMax || sizes.arc_count > header_.arc_count ||
+        is_empty != (sizes.index_bytes == 0) || is_empty != (sizes.lists_bytes == 0)) {
       return make_error(EIO, "{}: byte {}: not the sizes of a block", path, at + b * sizeof sizes);
     }
     s.blocks.push_back({.index = {offset, sizes.index_bytes},
@@ -85,7 +87,9 @@ Outcome<void> Dual::take_side(DualSide which, std::span<const uint8_t>& rest) {
     arcs += sizes.arc_count;
     s.index_bytes += sizes.index_bytes;
     s.lists_bytes += sizes.lists_bytes;
-    if (offset > kSizeMax) return make_error(EIO, "{}: byte {}: not the sizes of a block", path, at + b * sizeof sizes);
+    if (offset > kSizeMax) {
+      return make_error(EIO, "{}: byte {}: not the sizes of a block", path, at + b * sizeof sizes);
+    }
   }
   rest = rest.subspan(count * sizeof(DualBlockSizes));
   if (arcs != header_.arc_count) {
@@ -97,10 +101,11 @@ Outcome<void> Dual::take_side(DualSide which, std::span<const uint8_t>& rest) {
   return take_checksums(which, DualPart::kWeights, arcs * weight_bytes(header_.weight), rest);
 }
 
-Outcome<void> Dual::take_checksums(DualSide which, DualPart part, uint64_t expected, std::span<const uint8_t>& rest) {
+Outcome<void> Dual::take_checksums(DualSide which, DualPart part, uint64_t expected,
+                                   std::span<const uint8_t>& rest) {
   const std::string path = directory_.path_of(kDualTableFile);
-  const auto checksums = take_piece_checksums(directory_, header_, dual_file_name(which, part), expected,
-                                              {path, table_.size(), "blocks", rest});
+  const auto checksums = take_piece_checksums(directory_, header_, dual_file_name(which, part),
+                                              expected, {path, table_.size(), "blocks", rest});
   if (!checksums) return checksums.error();
   sides_[which == DualSide::kOut ? 0 : 1].checksums[static_cast<size_t>(part)] = *checksums;
   return {};
@@ -117,9 +122,10 @@ Outcome<ListIndex> Dual::parse_index(DualSide side, uint32_t own, uint32_t other
   const std::string path = directory_.path_of(file_name(side, DualPart::kBlocks));
   auto index = ListIndex::parse(bytes, index_shape(), path, b.index.offset);
   if (!index) return index.error();
-  if (!bytes.empty() || index->vertex_count() != geometry_.size(own) || index->lists_bytes() != b.lists.length_bytes ||
-      index->arc_count() != b.arc_count) {
-    return make_error(EIO, "{}: byte {}: not the index of block {},{}", path, b.index.offset, own, other);
+  if (!bytes.empty() || index->vertex_count() != geometry_.size(own) ||
+      index->lists_bytes() != b.lists.length_bytes || index->arc_count() != b.arc_count) {
+    return make_error(EIO, "{}: byte {}: not the index of block {},{}", path, b.index.offset, own,
+                      other);
   }
   return index;
 }
@@ -140,9 +146,11 @@ Outcome<DualDegrees> Dual::read_degrees() const {
   return degrees;
 }
 
-bool Dual::is_sound_piece(DualSide which, DualPart part, uint64_t piece, std::span<const uint8_t> bytes) const {
+bool Dual::is_sound_piece(DualSide which, DualPart part, uint64_t piece,
+                          std::span<const uint8_t> bytes) const {
   const std::span<const uint32_t> checksums = side(which).checksums[static_cast<size_t>(part)];
-  return piece < checksums.size() && crc32c_extend(0, bytes.data(), bytes.size()) == checksums[piece];
+  return piece < checksums.size() &&
+         crc32c_extend(0, bytes.data(), bytes.size()) == checksums[piece];
 }
 
 }  // namespace graphlane

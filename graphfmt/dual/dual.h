@@ -12,13 +12,14 @@
 //                    1      | 1,0 | 1,1 | 1,2 |     and of each list the neighbours in `other`. So out-block (i, j) is
 //                    2      | 2,0 | 2,1 | 2,2 |     (i, j) of the side `out`, and in-block (i, j) is (j, i) of `in`.
 //
-// An undirected graph has one side, as out-block (j, i) holds in-block (i, j). Within a block, vertices and neighbours
-// count from the beginnings of their intervals.
+// An undirected graph has one side, as out-block (j, i) holds in-block (i, j). Within a block,
+// vertices and neighbours count from the beginnings of their intervals.
 //
-// open() reads header and table and checks them. Blocks are for the caller to read, and to check with
-// is_sound_piece().
+// open() reads header and table and checks them. Blocks are for the caller to read, and to check
+// with is_sound_piece().
 //
-// Errors are one line: file, byte, reason. EIO: damaged; EINVAL: not a graph; ENOTSUP: of another kind or version.
+// Errors are one line: file, byte, reason. EIO: damaged; EINVAL: not a graph; ENOTSUP: of another
+// kind or version.
 //
 // Threads: does not change once it is open; any may use it.
 #pragma once
@@ -45,11 +46,15 @@ inline constexpr char kDualDegreesFile[] = "degrees";
 // "out.blocks", "in.weights" …
 std::string dual_file_name(DualSide side, DualPart part);
 
-// The columns of a block's index: one byte a list. Degrees stand beside lengths only where weights need them.
+// The columns of a block's index: one byte a list. Degrees stand beside lengths only where weights
+// need them.
 constexpr ListIndexShape dual_index_shape(CodecKind codec, bool is_weighted) {
   const bool is_raw = codec == CodecKind::kRaw;
-  return {.is_sparse = true, .has_degrees = is_raw || is_weighted, .has_lengths = !is_raw,
-          .has_arc_starts = is_raw || is_weighted, .is_derived = true,
+  return {.is_sparse = true,
+          .has_degrees = is_raw || is_weighted,
+          .has_lengths = !is_raw,
+          .has_arc_starts = is_raw || is_weighted,
+          .is_derived = true,
           .has_groups = codec == CodecKind::kReference};
 }
 
@@ -100,7 +105,9 @@ class Dual {
   const DualBlock& block(DualSide side, uint32_t own, uint32_t other) const {
     return this->side(side).blocks[uint64_t{own} * geometry_.partitions() + other];
   }
-  std::string file_name(DualSide side, DualPart part) const { return dual_file_name(own_side(side), part); }
+  std::string file_name(DualSide side, DualPart part) const {
+    return dual_file_name(own_side(side), part);
+  }
   uint64_t file_bytes(DualSide side, DualPart part) const;
   // Sums over all blocks of a side.
   uint64_t index_bytes(DualSide side) const { return this->side(side).index_bytes; }
@@ -109,12 +116,15 @@ class Dual {
   // Reads the number of each vertex's out-arcs. EIO: damaged.
   Outcome<DualDegrees> read_degrees() const;
   // The block's index from its bytes, which begin at a multiple of 8 and outlive it. EIO: damaged.
-  Outcome<ListIndex> parse_index(DualSide side, uint32_t own, uint32_t other, std::span<const uint8_t> bytes) const;
+  Outcome<ListIndex> parse_index(DualSide side, uint32_t own, uint32_t other,
+                                 std::span<const uint8_t> bytes) const;
 
-  // Pieces of a file that have a checksum each: piece i is [i, i + 1) * piece_bytes(), the last one shorter.
+  // Pieces of a file that have a checksum each: piece i is [i, i + 1) * piece_bytes(), the last one
+  // shorter.
   uint64_t piece_bytes() const { return header_.checksum_piece_bytes; }
   // `bytes` is the whole piece: whether it is what was written.
-  bool is_sound_piece(DualSide side, DualPart part, uint64_t piece, std::span<const uint8_t> bytes) const;
+  bool is_sound_piece(DualSide side, DualPart part, uint64_t piece,
+                      std::span<const uint8_t> bytes) const;
 
  private:
   struct Side {
@@ -130,7 +140,8 @@ class Dual {
   Outcome<void> read_header();
   Outcome<void> read_table();
   Outcome<void> take_side(DualSide side, std::span<const uint8_t>& rest);
-  Outcome<void> take_checksums(DualSide side, DualPart part, uint64_t expected, std::span<const uint8_t>& rest);
+  Outcome<void> take_checksums(DualSide side, DualPart part, uint64_t expected,
+                               std::span<const uint8_t>& rest);
 
   GraphDirectory directory_;
   GraphHeader header_;

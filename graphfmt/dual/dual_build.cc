@@ -78,33 +78,43 @@ struct PendingGroup {
   }
 };
 
-// The files of one side. A batch's `lengths` hold what prepare() leaves for take(): for each vertex how many blocks
-// its list is in; and of each of those the block, the neighbours and the bytes.
+// The files of one side. A batch's `lengths` hold what prepare() leaves for take(): for each vertex
+// how many blocks its list is in; and of each of those the block, the neighbours and the bytes.
 //
-// With groups, lists have no bytes of their own. Before the first vertex of each group stands how many blocks the group is
-// in, and of each of those the block and the bytes. The groups at both ends of a batch may go on in other batches: prepare()
-// leaves their lists as they are, and take() puts them together.
+// With groups, lists have no bytes of their own. Before the first vertex of each group stands how
+// many blocks the group is in, and of each of those the block and the bytes. The groups at both
+// ends of a batch may go on in other batches: prepare() leaves their lists as they are, and take()
+// puts them together.
 class DualWriter : public ListSink {
  public:
-  DualWriter(const std::string& dir, DualSide side, CodecKind codec, size_t weight_bytes, const DualGeometry& geometry,
-             uint64_t row_bytes)
+  DualWriter(const std::string& dir, DualSide side, CodecKind codec, size_t weight_bytes,
+             const DualGeometry& geometry, uint64_t row_bytes)
       : dir_(dir),
         side_(side),
         codec_(ListCodec::of(codec)),
         weight_bytes_(weight_bytes),
         geometry_(geometry),
-        row_(dual_index_shape(codec, weight_bytes > 0), geometry.partitions(), dir + "/row", row_bytes) {}
+        row_(dual_index_shape(codec, weight_bytes > 0), geometry.partitions(), dir + "/row",
+             row_bytes) {}
 
   Outcome<void> open() {
-    if (auto opened = blocks_.open(dir_ + "/" + dual_file_name(side_, DualPart::kBlocks)); !opened) return opened;
+    if (auto opened = blocks_.open(dir_ + "/" + dual_file_name(side_, DualPart::kBlocks));
+        !opened) {
+      return opened;
+    }
     if (weight_bytes_ == 0) return {};
     return weights_.open(dir_ + "/" + dual_file_name(side_, DualPart::kWeights));
   }
 
   Outcome<void> prepare(ListBatch& batch) override {
     // The bound of each list may be more than that of all together.
-    const size_t lists_max = std::min(batch.neighbours.size(), batch.vertices.size() * geometry_.partitions());
-    if (auto grown = batch.encoded.reserve(codec_.bytes_max(batch.neighbours.size()) + lists_max * codec_.bytes_max(0) + lists_max); !grown) return grown;
+    const size_t lists_max =
+        std::min(batch.neighbours.size(), batch.vertices.size() * geometry_.partitions());
+    if (auto grown = batch.encoded.reserve(codec_.bytes_max(batch.neighbours.size()) +
+                                           lists_max * codec_.bytes_max(0) + lists_max);
+        !grown) {
+      return grown;
+    }
     batch.lengths.clear();
     batch.tally = 0;
     if (has_groups()) {
@@ -168,7 +178,8 @@ class DualWriter : public ListSink {
   // After the last batch: adds to the table, and to the header's files.
   Outcome<void> finish(std::string& table, GraphHeader& header) {
     if (auto ended = end_rows(geometry_.partitions()); !ended) return ended;
-    table.append(reinterpret_cast<const char*>(sizes_.data()), sizes_.size() * sizeof(DualBlockSizes));
+    table.append(reinterpret_cast<const char*>(sizes_.data()),
+                 sizes_.size() * sizeof(DualBlockSizes));
     for (const DualPart part : {DualPart::kBlocks, DualPart::kWeights}) {
       if (part == DualPart::kWeights && weight_bytes_ == 0) break;
       DualFile& file = part == DualPart::kBlocks ? blocks_ : weights_;
@@ -176,9 +187,11 @@ class DualWriter : public ListSink {
       const std::vector<uint32_t>& all = file.checksums().all();
       table.append(reinterpret_cast<const char*>(all.data()), all.size() * sizeof(uint32_t));
       table.append(all.size() % 2 * sizeof(uint32_t), '\0');
-      header.files.push_back({dual_file_name(side_, part), file.size_bytes(), file.checksums().checksum()});
+      header.files.push_back(
+          {dual_file_name(side_, part), file.size_bytes(), file.checksums().checksum()});
     }
-    return side_ == DualSide::kOut ? degrees_.write(dir_, geometry_.vertex_count(), header) : Outcome<void>();
+    return side_ == DualSide::kOut ? degrees_.write(dir_, geometry_.vertex_count(), header)
+                                   : Outcome<void>();
   }
 
   const SideArcs& arcs() const { return arcs_; }
@@ -201,8 +214,8 @@ class DualWriter : public ListSink {
     return group == group_of(batch.vertices.front()) || group == group_of(batch.vertices.back());
   }
 
-  // each(other, list) for the parts of a list that lie in one block. From then on neighbours count from the beginnings
-  // of their intervals.
+  // each(other, list) for the parts of a list that lie in one block. From then on neighbours count
+  // from the beginnings of their intervals.
   template <class Each>
   void cut_list(ListBatch& batch, size_t i, const Each& each) const {
     uint32_t* at = batch.neighbours.data() + batch.starts[i];
@@ -228,7 +241,8 @@ class DualWriter : public ListSink {
       about.clear();
       for (end = i; end < batch.vertices.size() && (end == i || !begins_group(batch, end)); ++end) {
         const uint32_t vertex = batch.vertices[end];
-        const auto place = static_cast<uint32_t>(vertex - geometry_.first(geometry_.interval_of(vertex)));
+        const auto place =
+            static_cast<uint32_t>(vertex - geometry_.first(geometry_.interval_of(vertex)));
         const size_t count_at = about.size();
         about.push_back(0);
         cut_list(batch, end, [&](uint32_t other, std::span<const uint32_t> list) {
@@ -240,11 +254,14 @@ class DualWriter : public ListSink {
       const size_t count_at = batch.lengths.size();
       batch.lengths.push_back(0);
       if (!is_at_end(batch, i)) {
-        std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        std::stable_sort(parts.begin(), parts.end(),
+                         [](const auto& a, const auto& b) { return a.first < b.first; });
         for (size_t part = 0; part < parts.size();) {
           const uint32_t other = parts[part].first;
           lists.clear();
-          for (; part < parts.size() && parts[part].first == other; ++part) lists.push_back(parts[part].second);
+          for (; part < parts.size() && parts[part].first == other; ++part) {
+            lists.push_back(parts[part].second);
+          }
           const size_t length = codec_.encode_group(lists, to);
           to += length;
           batch.lengths.insert(batch.lengths.end(), {other, length});
@@ -263,7 +280,8 @@ class DualWriter : public ListSink {
   }
   Outcome<void> end_pending() {
     for (auto& [other, group] : pending_) {
-      const size_t bytes_max = codec_.bytes_max(group.neighbours.size()) + group.vertices.size() * codec_.bytes_max(0);
+      const size_t bytes_max =
+          codec_.bytes_max(group.neighbours.size()) + group.vertices.size() * codec_.bytes_max(0);
       if (auto grown = pending_bytes_.reserve(bytes_max); !grown) return grown;
       const size_t length = group.encode(codec_, pending_bytes_.as<uint8_t>());
       row_.append_group(other, {pending_bytes_.as<uint8_t>(), length});
@@ -285,18 +303,29 @@ class DualWriter : public ListSink {
   }
 
   Outcome<void> end_block(DualRow::Block& block) {
-    const auto to_blocks = [&](const void* data, size_t length) { return blocks_.append(data, length); };
-    DualBlockSizes sizes{.index_bytes = 0, .lists_bytes = block.index.lists_bytes(), .arc_count = block.index.arc_count()};
+    const auto to_blocks = [&](const void* data, size_t length) {
+      return blocks_.append(data, length);
+    };
+    DualBlockSizes sizes{.index_bytes = 0,
+                         .lists_bytes = block.index.lists_bytes(),
+                         .arc_count = block.index.arc_count()};
     if (sizes.arc_count > 0) {
       block.index.finish(geometry_.size(own_));
       sizes.index_bytes = block.index.size_bytes();
       if (auto written = block.index.write(to_blocks); !written) return written;
       if (auto written = block.lists.drain(row_.spill_file(), to_blocks); !written) return written;
       const uint64_t zeros = 0;
-      if (auto written = to_blocks(&zeros, round_up(sizes.lists_bytes, 8) - sizes.lists_bytes); !written) return written;
-      const auto to_weights = [&](const void* data, size_t length) { return weights_.append(data, length); };
+      if (auto written = to_blocks(&zeros, round_up(sizes.lists_bytes, 8) - sizes.lists_bytes);
+          !written) {
+        return written;
+      }
+      const auto to_weights = [&](const void* data, size_t length) {
+        return weights_.append(data, length);
+      };
       if (weight_bytes_ > 0) {
-        if (auto written = block.weights.drain(row_.spill_file(), to_weights); !written) return written;
+        if (auto written = block.weights.drain(row_.spill_file(), to_weights); !written) {
+          return written;
+        }
       }
     }
     index_bytes_ += sizes.index_bytes;
@@ -333,7 +362,8 @@ class DualFormat final : public StoredGraphFormat {
     header.kind = GraphKind::kDual;
     header.partitions = options_.partitions;
     if (header.partitions == 0) {
-      header.partitions = dual_partitions(header.vertex_count, input_edge_count, options_.input.memory_budget_bytes);
+      header.partitions = dual_partitions(header.vertex_count, input_edge_count,
+                                          options_.input.memory_budget_bytes);
     }
     partitions_ = header.partitions;
   }
@@ -341,7 +371,8 @@ class DualFormat final : public StoredGraphFormat {
   Outcome<SideArcs> write_side(Direction direction, const Merge& merge, const std::string& dir,
                                GraphHeader& header) override {
     const DualSide side = direction == Direction::kOut ? DualSide::kOut : DualSide::kIn;
-    DualWriter writer(dir, side, options_.codec, weight_bytes(header.weight), {header.vertex_count, header.partitions},
+    DualWriter writer(dir, side, options_.codec, weight_bytes(header.weight),
+                      {header.vertex_count, header.partitions},
                       options_.input.memory_budget_bytes / 8);
     if (auto opened = writer.open(); !opened) return opened.error();
     if (auto merged = merge(writer); !merged) return merged.error();
@@ -352,7 +383,8 @@ class DualFormat final : public StoredGraphFormat {
   }
 
   Outcome<void> end(const std::string& dir, GraphHeader& header) override {
-    header.files.push_back({kDualTableFile, table_.size(), crc32c_extend(0, table_.data(), table_.size())});
+    header.files.push_back(
+        {kDualTableFile, table_.size(), crc32c_extend(0, table_.data(), table_.size())});
     return write_new_file(dir + "/" + kDualTableFile, table_.data(), table_.size());
   }
 
@@ -377,7 +409,8 @@ uint32_t dual_partitions(uint64_t vertex_count, uint64_t arc_count, uint64_t bud
   const double for_values = 2.0 * kValueBytes * static_cast<double>(vertex_count) / quarter;
   const double for_lists = std::sqrt(sizeof(uint32_t) * static_cast<double>(arc_count) / quarter);
   const double least = vertex_count > kSmall ? 4 : 1;
-  return static_cast<uint32_t>(std::clamp<double>(std::ceil(for_values + for_lists), least, kDualPartitionsMax));
+  return static_cast<uint32_t>(
+      std::clamp<double>(std::ceil(for_values + for_lists), least, kDualPartitionsMax));
 }
 
 Outcome<DualSummary> build_dual(const DualOptions& options) {
@@ -385,9 +418,11 @@ Outcome<DualSummary> build_dual(const DualOptions& options) {
     return make_error(EINVAL, "{} intervals: at most {}", options.partitions, kDualPartitionsMax);
   }
   DualFormat format(options);
-  auto built = build_stored_graph({options.input, options.output, options.codec, options.overwrite, options.run_edges}, format);
+  auto built = build_stored_graph(
+      {options.input, options.output, options.codec, options.overwrite, options.run_edges}, format);
   if (!built) return built.error();
-  return DualSummary{std::move(*built), format.partitions(), format.lists_bytes(), format.index_bytes()};
+  return DualSummary{std::move(*built), format.partitions(), format.lists_bytes(),
+                     format.index_bytes()};
 }
 
 }  // namespace graphlane

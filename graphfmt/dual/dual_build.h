@@ -3,10 +3,11 @@
 //   read_edges ─▶ ArcSorter ─▶ by source: lists, cut at the intervals' ends ─▶ a row of blocks ─▶ out.blocks
 //                           ─▶ by target: the same ─▶ in.blocks (directed)
 //
-// The directory is built beside its name and renamed when it is complete (staging.h). The files do not depend on the
-// number of threads, nor on the budget if P is given.
+// The directory is built beside its name and renamed when it is complete (staging.h). The files do
+// not depend on the number of threads, nor on the budget if P is given.
 //
-// Memory beyond the budget: the blocks of one row. Their lists and weights are spilled beyond an eighth of the budget.
+// Memory beyond the budget: the blocks of one row. Their lists and weights are spilled beyond an
+// eighth of the budget.
 #pragma once
 
 #include "graphfmt/codec.h"
@@ -17,14 +18,14 @@
 namespace graphlane {
 
 struct DualOptions {
-  // Its memory budget and threads are for all. `undirected` makes an undirected graph; `simple`: of equal arcs the
-  // first stays.
+  // Its memory budget and threads are for all. `undirected` makes an undirected graph; `simple`: of
+  // equal arcs the first stays.
   EdgeListOptions input;
-  std::string output;        // a directory
+  std::string output;  // a directory
   CodecKind codec = CodecKind::kVarint;
-  uint32_t partitions = 0;   // 0: see dual_partitions()
-  bool overwrite = false;    // replace a stored graph, or an empty directory (never anything else)
-  size_t run_edges = 0;      // for tests: edges in a run of the sort
+  uint32_t partitions = 0;  // 0: see dual_partitions()
+  bool overwrite = false;   // replace a stored graph, or an empty directory (never anything else)
+  size_t run_edges = 0;     // for tests: edges in a run of the sort
 };
 
 struct DualSummary : StoredGraphSummary {
@@ -35,8 +36,9 @@ struct DualSummary : StoredGraphSummary {
 
 Outcome<DualSummary> build_dual(const DualOptions& options);
 
-// The P with which a graph can be computed within a budget. An average block, as raw lists, and the values of its
-// two intervals must fit into a quarter of it. Above 65536 vertices P is at least 4, so that blocks differ.
+// The P with which a graph can be computed within a budget. An average block, as raw lists, and the
+// values of its two intervals must fit into a quarter of it. Above 65536 vertices P is at least 4,
+// so that blocks differ.
 uint32_t dual_partitions(uint64_t vertex_count, uint64_t arc_count, uint64_t budget_bytes);
 
 }  // namespace graphlane

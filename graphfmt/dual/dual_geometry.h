@@ -1,5 +1,5 @@
-// DualGeometry: the intervals of vertices of a graph of the format `dual`. All have the same width, but the last ones
-// may have fewer vertices, or none.
+// DualGeometry: the intervals of vertices of a graph of the format `dual`. All have the same width,
+// but the last ones may have fewer vertices, or none.
 //
 //   V = 10, P = 4     0 1 2 | 3 4 5 | 6 7 8 | 9
 #pragma once

@@ -13,7 +13,8 @@ namespace graphlane {
 namespace {
 
 constexpr uint64_t kStripBytesMax = uint64_t{512} << 10;
-constexpr uint64_t kStripBytesABudget = 40;  // for each encoded byte: decoded, its weight and its edge
+// for each encoded byte: decoded, its weight and its edge
+constexpr uint64_t kStripBytesABudget = 40;
 
 // A file of a side, read by whole pieces.
 class DualPieces {
@@ -35,10 +36,12 @@ class DualPieces {
     if (auto grown = buffer.reserve(last - first); !grown) return grown.error();
     if (auto done = file_.read({first, last - first}, buffer.data()); !done) return done.error();
     for (uint64_t at = first; at < last; at += unit) {
-      const std::span<const uint8_t> piece(buffer.as<uint8_t>() + (at - first), std::min(unit, last - at));
+      const std::span<const uint8_t> piece(buffer.as<uint8_t>() + (at - first),
+                                           std::min(unit, last - at));
       if (dual_->is_sound_piece(side_, part_, at / unit, piece)) continue;
-      return make_error(EIO, "{}: byte {}: the checksum of these {} bytes is wrong: they are damaged", file_.path(), at,
-                        piece.size());
+      return make_error(EIO,
+                        "{}: byte {}: the checksum of these {} bytes is wrong: they are damaged",
+                        file_.path(), at, piece.size());
     }
     return buffer.as<const uint8_t>() + (range.offset - first);
   }
@@ -46,7 +49,8 @@ class DualPieces {
   const std::string& path() const { return file_.path(); }
 
  private:
-  DualPieces(const Dual& dual, DualSide side, DualPart part) : dual_(&dual), side_(side), part_(part) {}
+  DualPieces(const Dual& dual, DualSide side, DualPart part)
+      : dual_(&dual), side_(side), part_(part) {}
 
   const Dual* dual_;
   DualSide side_;
@@ -64,9 +68,12 @@ struct RowIndexes {
 // Compares a side's lists with the degrees.
 class DegreeCheck : public ArcSum {
  public:
-  DegreeCheck(size_t weight_bytes, std::span<const uint32_t> degrees) : ArcSum(/*by_target=*/false, weight_bytes), degrees_(degrees) {}
+  DegreeCheck(size_t weight_bytes, std::span<const uint32_t> degrees)
+      : ArcSum(/*by_target=*/false, weight_bytes), degrees_(degrees) {}
   Outcome<void> take(ListBatch& batch) override {
-    for (size_t i = 0; i < batch.vertices.size(); ++i) are_equal_ &= degrees_[batch.vertices[i]] == batch.list(i).size();
+    for (size_t i = 0; i < batch.vertices.size(); ++i) {
+      are_equal_ &= degrees_[batch.vertices[i]] == batch.list(i).size();
+    }
     return ArcSum::take(batch);
   }
   bool are_equal() const { return are_equal_; }
@@ -97,7 +104,8 @@ class DualScan {
       weights_.emplace(std::move(*weights));
     }
     const unsigned threads = usable_threads(options_.threads);
-    strip_bytes_ = std::clamp(options_.memory_budget_bytes / threads / kStripBytesABudget, uint64_t{1}, kStripBytesMax);
+    strip_bytes_ = std::clamp(options_.memory_budget_bytes / threads / kStripBytesABudget,
+                              uint64_t{1}, kStripBytesMax);
     Progress progress(options_.label, dual_.header().arc_count, false);
     Line<Strip> line;
     line.load = [this](Strip& strip) { return load(strip); };
@@ -154,7 +162,8 @@ class DualScan {
       const uint64_t middle = (low + high) / 2;
       (bytes_before(middle) <= limit ? low : high) = middle;
     }
-    next_ = strip.end = whole_groups_end(next_, low, geometry.size(row_->own), dual_.codec().group_vertices());
+    next_ = strip.end =
+        whole_groups_end(next_, low, geometry.size(row_->own), dual_.codec().group_vertices());
     return true;
   }
 
@@ -170,8 +179,9 @@ class DualScan {
       if (!bytes) return bytes.error();
       row->bytes[other].resize(block.index.length_bytes / sizeof(uint64_t));
       std::memcpy(row->bytes[other].data(), *bytes, block.index.length_bytes);
-      auto index = dual_.parse_index(side_, own, other,
-                                     {reinterpret_cast<const uint8_t*>(row->bytes[other].data()), block.index.length_bytes});
+      auto index = dual_.parse_index(
+          side_, own, other,
+          {reinterpret_cast<const uint8_t*>(row->bytes[other].data()), block.index.length_bytes});
       if (!index) return index.error();
       row->indexes[other] = std::move(*index);
     }
@@ -190,7 +200,9 @@ class DualScan {
       part.neighbours.clear();
       if (!strip.row->indexes[other]) continue;
       if (auto done = decode_part(strip, other); !done) return done;
-      for (size_t i = 0; i < part.vertices.size(); ++i) starts[part.vertices[i] - strip.first + 1] += part.degrees[i];
+      for (size_t i = 0; i < part.vertices.size(); ++i) {
+        starts[part.vertices[i] - strip.first + 1] += part.degrees[i];
+      }
     }
     put_together(strip);
     return {};
@@ -204,11 +216,13 @@ class DualScan {
     const uint64_t end = index.offset(strip.end);
     const auto bytes = blocks_->read({block.lists.offset + begin, end - begin}, strip.bytes);
     if (!bytes) return bytes.error();
-    auto done = dual_.codec().group_vertices() > 1 ? decode_groups(strip, other, *bytes) : decode_lists(strip, other, *bytes);
+    auto done = dual_.codec().group_vertices() > 1 ? decode_groups(strip, other, *bytes)
+                                                   : decode_lists(strip, other, *bytes);
     if (!done || !weights_) return done;
     const size_t size = weight_bytes(dual_.header().weight);
     const uint64_t first_arc = block.first_arc + index.first_arc(strip.first);
-    const auto weights = weights_->read({first_arc * size, part.neighbours.size() * size}, part.weight_bytes);
+    const auto weights =
+        weights_->read({first_arc * size, part.neighbours.size() * size}, part.weight_bytes);
     if (!weights) return weights.error();
     part.weights = *weights;
     return {};
@@ -222,23 +236,26 @@ class DualScan {
     const ListCodec& codec = dual_.codec();
     const uint64_t limit = dual_.geometry().size(other);
     Outcome<void> done;
-    index.scan(strip.first, strip.end, [&](uint32_t vertex, const ListPlace& place, uint64_t degree) {
-      if (!done) return;
-      const std::span<const uint8_t> list_bytes(bytes + (place.offset - begin), place.length_bytes);
-      const Result<size_t> count = index.shape().has_degrees ? Result<size_t>(degree) : codec.count(list_bytes);
-      bool sound = false;
-      if (count && *count > 0) {
-        const size_t at = part.neighbours.size();
-        part.neighbours.resize(at + *count);
-        const std::span<uint32_t> list(part.neighbours.data() + at, *count);
-        const size_t behind = end - place.offset - place.length_bytes;
-        sound = codec.decode(list_bytes, list, limit, behind) &&
-                (codec.kind() != CodecKind::kRaw || std::is_sorted(list.begin(), list.end()));
-        part.vertices.push_back(vertex);
-        part.degrees.push_back(static_cast<uint32_t>(*count));
-      }
-      if (!sound) done = damaged_list(strip, other, place, vertex);
-    });
+    index.scan(
+        strip.first, strip.end, [&](uint32_t vertex, const ListPlace& place, uint64_t degree) {
+          if (!done) return;
+          const std::span<const uint8_t> list_bytes(bytes + (place.offset - begin),
+                                                    place.length_bytes);
+          const Result<size_t> count =
+              index.shape().has_degrees ? Result<size_t>(degree) : codec.count(list_bytes);
+          bool sound = false;
+          if (count && *count > 0) {
+            const size_t at = part.neighbours.size();
+            part.neighbours.resize(at + *count);
+            const std::span<uint32_t> list(part.neighbours.data() + at, *count);
+            const size_t behind = end - place.offset - place.length_bytes;
+            sound = codec.decode(list_bytes, list, limit, behind) &&
+                    (codec.kind() != CodecKind::kRaw || std::is_sorted(list.begin(), list.end()));
+            part.vertices.push_back(vertex);
+            part.degrees.push_back(static_cast<uint32_t>(*count));
+          }
+          if (!sound) done = damaged_list(strip, other, place, vertex);
+        });
     return done;
   }
 
@@ -248,20 +265,26 @@ class DualScan {
     const ListIndex& index = *strip.row->indexes[other];
     const uint64_t begin = index.offset(strip.first);
     std::vector<uint32_t> starts(1);
-    const auto done = index.decode_groups(dual_.codec(), strip.first, strip.end, bytes, dual_.geometry().size(other),
-                                          part.vertices, starts, part.neighbours);
-    if (!done) return damaged_list(strip, other, {begin, 0}, part.vertices.empty() ? strip.first : part.vertices.back());
+    const auto done =
+        index.decode_groups(dual_.codec(), strip.first, strip.end, bytes,
+                            dual_.geometry().size(other), part.vertices, starts, part.neighbours);
+    if (!done) {
+      return damaged_list(strip, other, {begin, 0},
+                          part.vertices.empty() ? strip.first : part.vertices.back());
+    }
     part.neighbours.resize(starts.back());
     for (size_t i = 0; i < part.vertices.size(); ++i) {
       part.degrees.push_back(starts[i + 1] - starts[i]);
-      if (!std::is_sorted(part.neighbours.begin() + starts[i], part.neighbours.begin() + starts[i + 1])) {
+      if (!std::is_sorted(part.neighbours.begin() + starts[i],
+                          part.neighbours.begin() + starts[i + 1])) {
         return damaged_list(strip, other, index.place(part.vertices[i]), part.vertices[i]);
       }
     }
     return {};
   }
 
-  Error damaged_list(const Strip& strip, uint32_t other, const ListPlace& place, uint64_t vertex) const {
+  Error damaged_list(const Strip& strip, uint32_t other, const ListPlace& place,
+                     uint64_t vertex) const {
     return make_error(EIO, "{}: byte {}: the list of vertex {} is damaged", blocks_->path(),
                       dual_.block(side_, strip.row->own, other).lists.offset + place.offset,
                       dual_.geometry().first(strip.row->own) + vertex);
@@ -280,7 +303,8 @@ class DualScan {
     batch.starts.clear();
     for (size_t i = 0; i + 1 < next.size(); ++i) {
       if (next[i] == next[i + 1]) continue;
-      batch.vertices.push_back(static_cast<uint32_t>(geometry.first(strip.row->own) + strip.first + i));
+      batch.vertices.push_back(
+          static_cast<uint32_t>(geometry.first(strip.row->own) + strip.first + i));
       batch.starts.push_back(next[i]);
     }
     batch.starts.push_back(next.back());
@@ -290,8 +314,13 @@ class DualScan {
       size_t from = 0;
       for (size_t i = 0; i < part.vertices.size(); ++i) {
         size_t& to = next[part.vertices[i] - strip.first];
-        if (size > 0) std::memcpy(batch.weights.data() + to * size, part.weights + from * size, part.degrees[i] * size);
-        for (uint32_t k = 0; k < part.degrees[i]; ++k) batch.neighbours[to++] = first + part.neighbours[from++];
+        if (size > 0) {
+          std::memcpy(batch.weights.data() + to * size, part.weights + from * size,
+                      part.degrees[i] * size);
+        }
+        for (uint32_t k = 0; k < part.degrees[i]; ++k) {
+          batch.neighbours[to++] = first + part.neighbours[from++];
+        }
       }
     }
   }
@@ -313,7 +342,8 @@ class DualScan {
 
 }  // namespace
 
-Outcome<void> scan_dual(const Dual& dual, DualSide side, const DualScanOptions& options, ListSink& sink) {
+Outcome<void> scan_dual(const Dual& dual, DualSide side, const DualScanOptions& options,
+                        ListSink& sink) {
   return or_no_memory([&] { return DualScan(dual, side, options, sink).run(); });
 }
 
@@ -330,7 +360,8 @@ Outcome<EdgeListSummary> read_dual(const EdgeListOptions& options, EdgeSink& sin
   if (auto done = scan_dual(**dual, DualSide::kOut, scan, edges); !done) return done.error();
   if (edges.edge_count() != header.edge_count) {
     return make_error(EIO, "{}: byte 56: {} edges, but its blocks have {}",
-                      (*dual)->directory().path_of(kGraphHeaderFile), header.edge_count, edges.edge_count());
+                      (*dual)->directory().path_of(kGraphHeaderFile), header.edge_count,
+                      edges.edge_count());
   }
   return EdgeListSummary{.edge_count = header.edge_count, .vertex_count = header.vertex_count};
 }
@@ -349,10 +380,12 @@ Outcome<GraphHeader> check_dual(const std::string& path, unsigned threads) {
     if (auto done = scan_dual(**dual, DualSide::kOut, scan, out); !done) return done.error();
     if (out.arc_count() != header.arc_count) {
       return make_error(EIO, "{}: byte 48: {} arcs, but its blocks have {}",
-                        (*dual)->directory().path_of(kGraphHeaderFile), header.arc_count, out.arc_count());
+                        (*dual)->directory().path_of(kGraphHeaderFile), header.arc_count,
+                        out.arc_count());
     }
     if (!out.are_equal()) {
-      return make_error(EIO, "{}: byte 0: not the degrees of its blocks", (*dual)->directory().path_of(kDualDegreesFile));
+      return make_error(EIO, "{}: byte 0: not the degrees of its blocks",
+                        (*dual)->directory().path_of(kDualDegreesFile));
     }
     if (!header.is_directed) {
       if (out.is_symmetric()) return header;
@@ -360,7 +393,9 @@ Outcome<GraphHeader> check_dual(const std::string& path, unsigned threads) {
     }
     ArcSum in(/*by_target=*/true, weight_bytes(header.weight));
     if (auto done = scan_dual(**dual, DualSide::kIn, scan, in); !done) return done.error();
-    if (in.all() != out.all()) return make_error(EIO, "{}: its two sides hold different arcs", path);
+    if (in.all() != out.all()) {
+      return make_error(EIO, "{}: its two sides hold different arcs", path);
+    }
     return header;
   });
 }

@@ -25,9 +25,12 @@ Outcome<void> SpillableBytes::drain(const OutFile& file, const Write& write) {
   for (const Extent& extent : extents_) {
     for (uint64_t done = 0; done < extent.length_bytes; done += piece.size()) {
       piece.resize(std::min<uint64_t>(kDrainBytes, extent.length_bytes - done));
-      const Result<size_t> got = pread_full(file.fd.get(), piece.data(), piece.size(), extent.offset + done);
+      const Result<size_t> got =
+          pread_full(file.fd.get(), piece.data(), piece.size(), extent.offset + done);
       if (!got) return os_error(got.error().code, file.path, "cannot read");
-      if (*got < piece.size()) return make_error(EIO, "{}: ends at byte {}", file.path, extent.offset + done + *got);
+      if (*got < piece.size()) {
+        return make_error(EIO, "{}: ends at byte {}", file.path, extent.offset + done + *got);
+      }
       if (auto written = write(piece.data(), piece.size()); !written) return written;
     }
   }
@@ -49,8 +52,8 @@ void DualRow::clear() {
   memory_bytes_ = 0;
 }
 
-void DualRow::append(uint32_t other, uint32_t vertex, uint64_t degree, std::span<const uint8_t> list,
-                     std::span<const uint8_t> weights) {
+void DualRow::append(uint32_t other, uint32_t vertex, uint64_t degree,
+                     std::span<const uint8_t> list, std::span<const uint8_t> weights) {
   Block& block = blocks_[other];
   block.index.append(vertex, degree, list.size());
   block.lists.append(list.data(), list.size());

@@ -1,4 +1,5 @@
-// DualRow: the blocks of one row while it is built: lists come vertex by vertex, and go out block by block.
+// DualRow: the blocks of one row while it is built: lists come vertex by vertex, and go out block
+// by block.
 //
 //   append(other, vertex, list) ─▶ block (own, 0)  index ·  lists ·  weights
 //                               ─▶ block (own, 1)  …
@@ -52,8 +53,12 @@ class DualRow {
   };
 
   // `spill_path` must not exist; the file goes with the row.
-  DualRow(const ListIndexShape& shape, uint32_t partitions, std::string spill_path, uint64_t memory_bytes_max)
-      : shape_(shape), partitions_(partitions), spill_path_(std::move(spill_path)), memory_bytes_max_(memory_bytes_max) {
+  DualRow(const ListIndexShape& shape, uint32_t partitions, std::string spill_path,
+          uint64_t memory_bytes_max)
+      : shape_(shape),
+        partitions_(partitions),
+        spill_path_(std::move(spill_path)),
+        memory_bytes_max_(memory_bytes_max) {
     clear();
   }
   ~DualRow();

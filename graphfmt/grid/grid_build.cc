@@ -46,7 +46,8 @@ Outcome<MemoryPlan> plan_memory(const GridOptions& options, size_t run_bytes, si
   // Input that is sorted while it is read takes more.
   const bool sorts = options.reading.simple || !options.reading.renumber_map.empty();
   plan.reader_bytes = sorts ? budget / 4 : std::min(kReaderBytesMax, budget / 8);
-  for (const unsigned wanted = usable_threads(options.threads); plan.threads < wanted; ++plan.threads) {
+  for (const unsigned wanted = usable_threads(options.threads); plan.threads < wanted;
+       ++plan.threads) {
     MemoryPlan more = plan;
     ++more.threads;
     if (working_bytes(more, run_bytes, block_count) > budget / 2) break;
@@ -198,7 +199,8 @@ class GridBuilder : public EdgeSink {
   }
 
   Outcome<void> sort(const Buffer& edges, size_t bytes, RunBuffers& sorted) {
-    if (auto grown = sorted.table.reserve((layout_->block_count() + 1) * sizeof(uint32_t)); !grown) {
+    if (auto grown = sorted.table.reserve((layout_->block_count() + 1) * sizeof(uint32_t));
+        !grown) {
       return grown;
     }
     const uint32_t count = static_cast<uint32_t>(bytes / edge_bytes_);
@@ -209,27 +211,33 @@ class GridBuilder : public EdgeSink {
       sort_run(edges.as<Edge>(), count, *layout_, sorted.edges.as<Edge>(), table);
     }
     MutexLock lock(mu_);
-    for (size_t b = 0; b < block_edge_counts_.size(); ++b) block_edge_counts_[b] += table[b + 1] - table[b];
+    for (size_t b = 0; b < block_edge_counts_.size(); ++b) {
+      block_edge_counts_[b] += table[b + 1] - table[b];
+    }
     return {};
   }
 
   // For a vertex count that only the whole input told.
   Outcome<void> sort_stored_runs() {
     Progress progress("sort", run_count_, false);
-    return for_each_index<RunBuffers>(
-        plan_.threads, run_count_, [&](size_t run, RunBuffers& sorted) -> Outcome<void> {
-          Buffer edges;
-          if (auto taken = take_spare(edges); !taken) return taken;
-          auto bytes = store_->take(run, edges);
-          if (!bytes) return bytes.error();
-          if (!sorted.edges) {
-            if (auto taken = take_spare(sorted.edges); !taken) return taken;
-          }
-          if (auto done = sort(edges, *bytes, sorted); !done) return done;
-          give_spare(std::move(edges));
-          progress.add(1);
-          return store_->put(run, *bytes, sorted);
-        });
+    return for_each_index<RunBuffers>(plan_.threads, run_count_,
+                                      [&](size_t run, RunBuffers& sorted) -> Outcome<void> {
+                                        Buffer edges;
+                                        if (auto taken = take_spare(edges); !taken) return taken;
+                                        auto bytes = store_->take(run, edges);
+                                        if (!bytes) return bytes.error();
+                                        if (!sorted.edges) {
+                                          if (auto taken = take_spare(sorted.edges); !taken) {
+                                            return taken;
+                                          }
+                                        }
+                                        if (auto done = sort(edges, *bytes, sorted); !done) {
+                                          return done;
+                                        }
+                                        give_spare(std::move(edges));
+                                        progress.add(1);
+                                        return store_->put(run, *bytes, sorted);
+                                      });
   }
 
   Outcome<GridSummary> finish(const EdgeListSummary& read) {
@@ -257,18 +265,20 @@ class GridBuilder : public EdgeSink {
                         .spilled_bytes = store_->spilled_bytes(),
                         .notes = read.notes};
     store_->remove_spill();
-    if (auto may = may_overwrite(options_); !may) return may.error();  // what has come meanwhile, too
+    // what has come meanwhile, too
+    if (auto may = may_overwrite(options_); !may) return may.error();
     if (auto committed = staging_.commit(); !committed) return committed.error();
     return summary;
   }
 
-  // Large if runs are read back from disk, because every group reads a piece of every run. Else just large
-  // enough to be written well, and small enough to keep all threads busy.
+  // Large if runs are read back from disk, because every group reads a piece of every run. Else
+  // just large enough to be written well, and small enough to keep all threads busy.
   uint64_t group_bytes(uint64_t total_bytes) const {
     const uint64_t in_use = store_->memory_used_bytes() +
                             grid_write_overhead_bytes(layout_->block_count()) +
                             plan_.threads * (run_bytes_ + (uint64_t{4} << 20));
-    const uint64_t free_bytes = options_.memory_budget_bytes - std::min(in_use, options_.memory_budget_bytes);
+    const uint64_t free_bytes =
+        options_.memory_budget_bytes - std::min(in_use, options_.memory_budget_bytes);
     const uint64_t most = store_->spilled_bytes() > 0 ? kGroupBytesMax : run_bytes_;
     const uint64_t balanced = std::max(total_bytes / (4 * plan_.threads), kGroupBytesMin);
     return std::max<uint64_t>(std::min({free_bytes / plan_.threads, most, balanced}), edge_bytes_);
@@ -299,7 +309,8 @@ Outcome<void> check(const GridOptions& options) {
     return make_error(EINVAL, "{} partitions: at most {}", options.partitions, kPartitionsMax);
   }
   if (options.vertices > kVertexCountMax) {
-    return make_error(EINVAL, "{} vertices: engines count at most {}", options.vertices, kVertexCountMax);
+    return make_error(EINVAL, "{} vertices: engines count at most {}", options.vertices,
+                      kVertexCountMax);
   }
   return may_overwrite(options);
 }
@@ -316,15 +327,15 @@ Outcome<void> may_become_grid(const std::string& dir) {
 
 uint32_t choose_partitions(uint64_t vertex_count, uint32_t partitions) {
   if (partitions != 0) return partitions;
-  return static_cast<uint32_t>(std::clamp<uint64_t>(vertex_count / kChunkVertices, 1, kPartitionsMax));
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(vertex_count / kChunkVertices, 1, kPartitionsMax));
 }
 
 Outcome<GridSummary> build_grid(const GridOptions& options) {
   return or_no_memory([&]() -> Outcome<GridSummary> {
     if (auto checked = check(options); !checked) return checked.error();
-    const size_t run_bytes = options.run_edges == 0
-                                 ? kRunBytes
-                                 : options.run_edges * edge_size_bytes(options.weighted);
+    const size_t run_bytes =
+        options.run_edges == 0 ? kRunBytes : options.run_edges * edge_size_bytes(options.weighted);
     const size_t partitions = choose_partitions(options.vertices, options.partitions);
     auto plan = plan_memory(options, run_bytes, partitions * partitions);
     if (!plan) return plan.error();

@@ -26,14 +26,14 @@ inline constexpr size_t kGridMetaBytesMax = 100;  // four numbers
 // Parses `meta`; errors call it `path`.
 Outcome<GridInfo> parse_grid_meta(const std::string& text, const std::string& path);
 
-// One of the two offset tables. It is not checked against the blocks' own files, which engines do not read
-// and which may be missing. Errors call it `path`.
+// One of the two offset tables. It is not checked against the blocks' own files, which engines do
+// not read and which may be missing. Errors call it `path`.
 Outcome<std::vector<int64_t>> parse_offset_table(std::string_view bytes, const GridInfo& info,
                                                  const std::string& path);
 
-// `preprocess` reads its input in pieces of this size. A block that gets exactly one edge from a piece holds
-// it back, until kHeldBytes of such edges have come together or the input ends. Its files come out byte for
-// byte only in this way.
+// `preprocess` reads its input in pieces of this size. A block that gets exactly one edge from a
+// piece holds it back, until kHeldBytes of such edges have come together or the input ends. Its
+// files come out byte for byte only in this way.
 inline constexpr size_t kRunBytes = size_t{24} << 20;
 inline constexpr size_t kHeldBytes = 768;
 static_assert(kRunBytes % sizeof(Edge) == 0 && kRunBytes % sizeof(WeightedEdge) == 0);

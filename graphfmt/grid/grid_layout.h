@@ -57,7 +57,7 @@ class GridLayout {
   uint32_t partitions_;
   uint32_t large_count_;  // partitions with one vertex more
   uint32_t small_size_;
-  uint32_t split_;        // the first vertex of the smaller partitions
+  uint32_t split_;  // the first vertex of the smaller partitions
   Divider by_large_;
   Divider by_small_;
 };

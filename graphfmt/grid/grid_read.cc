@@ -35,12 +35,13 @@ Outcome<Fd> open_grid_file(const std::string& path) {
 }
 
 // Reads `length` bytes that must be there.
-Outcome<void> read_at(const Fd& fd, const std::string& path, void* to, size_t length, uint64_t offset) {
+Outcome<void> read_at(const Fd& fd, const std::string& path, void* to, size_t length,
+                      uint64_t offset) {
   auto done = pread_full(fd.get(), to, length, offset);
   if (!done) return os_error(done.error().code, path, "cannot read");
   if (*done < length) {
-    return make_error(EINVAL, "{}: byte {}: truncated: {} bytes expected here", path, offset + *done,
-                      length - *done);
+    return make_error(EINVAL, "{}: byte {}: truncated: {} bytes expected here", path,
+                      offset + *done, length - *done);
   }
   return {};
 }
@@ -74,8 +75,8 @@ Outcome<std::vector<uint64_t>> read_block_sizes(const std::string& dir, const Gr
     }
   }
   if (total / edge_bytes != info.edge_count) {
-    return make_error(EINVAL, "{}/meta: says {} edges, but the blocks hold {}", dir, info.edge_count,
-                      total / edge_bytes);
+    return make_error(EINVAL, "{}/meta: says {} edges, but the blocks hold {}", dir,
+                      info.edge_count, total / edge_bytes);
   }
   return sizes;
 }
@@ -128,7 +129,9 @@ Outcome<Grid> open_grid(const std::string& dir) {
   const auto row_major = [](size_t k) { return k; };
   const auto column_major = [p](size_t k) { return k % p * p + k / p; };
   if (auto row = check_sweep(dir + "/row", *sizes, row_major); !row) return row.error();
-  if (auto column = check_sweep(dir + "/column", *sizes, column_major); !column) return column.error();
+  if (auto column = check_sweep(dir + "/column", *sizes, column_major); !column) {
+    return column.error();
+  }
   return Grid{*info, std::move(*sizes)};
 }
 
@@ -140,7 +143,8 @@ class EdgeCheck {
         grid_(grid),
         layout_(grid.info.vertex_count, grid.info.partitions),
         row_start_(starts([](size_t k) { return k; })),
-        column_start_(starts([p = size_t{grid.info.partitions}](size_t k) { return k % p * p + k / p; })) {}
+        column_start_(
+            starts([p = size_t{grid.info.partitions}](size_t k) { return k % p * p + k / p; })) {}
 
   Outcome<void> run() {
     for (auto [fd, name] : {std::pair{&row_, "/row"}, std::pair{&column_, "/column"}}) {
@@ -150,12 +154,12 @@ class EdgeCheck {
     }
     const uint64_t total = grid_.info.edge_count * edge_size_bytes(grid_.info.weighted);
     Progress progress("check " + dir_, 3 * total);
-    return for_each_index<Scratch>(
-        usable_threads(0), layout_.block_count(), [&](size_t block, Scratch& scratch) -> Outcome<void> {
-          auto checked = check_block(block, scratch);
-          progress.add(3 * grid_.block_sizes[block]);
-          return checked;
-        });
+    return for_each_index<Scratch>(usable_threads(0), layout_.block_count(),
+                                   [&](size_t block, Scratch& scratch) -> Outcome<void> {
+                                     auto checked = check_block(block, scratch);
+                                     progress.add(3 * grid_.block_sizes[block]);
+                                     return checked;
+                                   });
   }
 
  private:
@@ -179,7 +183,8 @@ class EdgeCheck {
     if (auto grown = scratch.block.reserve(kCheckBytes); !grown) return grown;
     if (auto grown = scratch.copy.reserve(kCheckBytes); !grown) return grown;
     const size_t p = grid_.info.partitions;
-    const std::string path = block_path(dir_, static_cast<uint32_t>(block / p), static_cast<uint32_t>(block % p));
+    const std::string path =
+        block_path(dir_, static_cast<uint32_t>(block / p), static_cast<uint32_t>(block % p));
     auto fd = open_grid_file(path);
     if (!fd) return fd.error();
     // Then `row` stands for it.
@@ -189,24 +194,34 @@ class EdgeCheck {
     const uint64_t first_start = hole ? row_start_[block] : 0;
     for (uint64_t at = 0; at < grid_.block_sizes[block]; at += kCheckBytes) {
       const size_t length = std::min<uint64_t>(kCheckBytes, grid_.block_sizes[block] - at);
-      if (auto done = read_at(first, first_path, scratch.block.data(), length, first_start + at); !done) return done;
-      auto placed = grid_.info.weighted
-                        ? check_places<WeightedEdge>(first_path, block, scratch.block, length, first_start + at)
-                        : check_places<Edge>(first_path, block, scratch.block, length, first_start + at);
+      if (auto done = read_at(first, first_path, scratch.block.data(), length, first_start + at);
+          !done) {
+        return done;
+      }
+      auto placed =
+          grid_.info.weighted
+              ? check_places<WeightedEdge>(first_path, block, scratch.block, length,
+                                           first_start + at)
+              : check_places<Edge>(first_path, block, scratch.block, length, first_start + at);
       if (!placed) return placed;
-      auto same = hole ? Outcome<void>() : compare(row_, dir_ + "/row", row_start_[block] + at, length, scratch);
-      if (same) same = compare(column_, dir_ + "/column", column_start_[block] + at, length, scratch);
+      auto same = hole ? Outcome<void>()
+                       : compare(row_, dir_ + "/row", row_start_[block] + at, length, scratch);
+      if (same) {
+        same = compare(column_, dir_ + "/column", column_start_[block] + at, length, scratch);
+      }
       if (!same) return same;
     }
     return {};
   }
 
   // Made by --no-blocks.
-  static bool is_hole(const Fd& fd) { return ::lseek(fd.get(), 0, SEEK_DATA) < 0 && errno == ENXIO; }
+  static bool is_hole(const Fd& fd) {
+    return ::lseek(fd.get(), 0, SEEK_DATA) < 0 && errno == ENXIO;
+  }
 
   template <class E>
-  Outcome<void> check_places(const std::string& path, size_t block, const Buffer& edges, size_t length,
-                             uint64_t at) const {
+  Outcome<void> check_places(const std::string& path, size_t block, const Buffer& edges,
+                             size_t length, uint64_t at) const {
     const E* const edge = edges.as<E>();
     const uint64_t vertex_count = grid_.info.vertex_count;
     for (size_t e = 0; e < length / sizeof(E); ++e) {
@@ -244,23 +259,28 @@ class EdgeCheck {
 Outcome<GridInfo> parse_grid_meta(const std::string& text, const std::string& path) {
   long long type = -1, vertices = 0, edges = 0, partitions = 0;
   int end = 0;
-  const int fields = std::sscanf(text.c_str(), "%20lld %20lld %20lld %20lld %n", &type, &vertices, &edges,
-                                 &partitions, &end);
+  const int fields = std::sscanf(text.c_str(), "%20lld %20lld %20lld %20lld %n", &type, &vertices,
+                                 &edges, &partitions, &end);
   if (fields != 4 || static_cast<size_t>(end) != text.size()) {
-    return make_error(EINVAL, "{}: byte 0: not GridGraph's four numbers (type, vertices, edges, partitions)",
-                      path);
+    return make_error(
+        EINVAL, "{}: byte 0: not GridGraph's four numbers (type, vertices, edges, partitions)",
+        path);
   }
-  if (type != 0 && type != 1) return make_error(EINVAL, "{}: edge type {}: must be 0 or 1", path, type);
+  if (type != 0 && type != 1) {
+    return make_error(EINVAL, "{}: edge type {}: must be 0 or 1", path, type);
+  }
   if (vertices < 1 || vertices > static_cast<long long>(kVertexCountMax)) {
     return make_error(EINVAL, "{}: {} vertices: must be 1 to {}", path, vertices, kVertexCountMax);
   }
   if (edges < 0) return make_error(EINVAL, "{}: {} edges: must not be negative", path, edges);
   const long long edges_max = INT64_MAX / static_cast<long long>(edge_size_bytes(type == 1));
   if (edges > edges_max) {
-    return make_error(EINVAL, "{}: {} edges: offsets of 64 bits count {} at most", path, edges, edges_max);
+    return make_error(EINVAL, "{}: {} edges: offsets of 64 bits count {} at most", path, edges,
+                      edges_max);
   }
   if (partitions < 1 || partitions > kPartitionsMax) {
-    return make_error(EINVAL, "{}: {} partitions: must be 1 to {}", path, partitions, kPartitionsMax);
+    return make_error(EINVAL, "{}: {} partitions: must be 1 to {}", path, partitions,
+                      kPartitionsMax);
   }
   return GridInfo{type == 1, static_cast<uint64_t>(vertices), static_cast<uint64_t>(edges),
                   static_cast<uint32_t>(partitions)};
@@ -284,7 +304,8 @@ Outcome<std::vector<int64_t>> parse_offset_table(std::string_view bytes, const G
     return make_error(EINVAL, "{}: byte {}: offset {}: must be a multiple of {}, from {} on", path,
                       k * sizeof(int64_t), table[k], edge_bytes, table[k - 1]);
   }
-  const int64_t end = static_cast<int64_t>(info.edge_count) * edge_bytes;  // as parse_grid_meta() says
+  // as parse_grid_meta() says
+  const int64_t end = static_cast<int64_t>(info.edge_count) * edge_bytes;
   if (table.back() != end) {
     return make_error(EINVAL, "{}: byte {}: ends at {}, but {} edges (meta) have {} bytes", path,
                       table_bytes - sizeof(int64_t), table.back(), info.edge_count, end);

@@ -198,28 +198,31 @@ class GridWriter {
       return column_.write(data, bytes, column_start_of(block) + at);
     };
     const auto release = [&] { return append(scratch.held.data(), std::exchange(held_bytes, 0)); };
-    auto streamed = for_each_piece(
-        {block, block + 1}, scratch, [&](size_t, const char* edges, size_t bytes) -> Outcome<void> {
-          if (bytes > edge_bytes_) return append(edges, bytes);
-          std::memcpy(scratch.held.data() + held_bytes, edges, bytes);
-          held_bytes += bytes;
-          return held_bytes == kHeldBytes ? release() : Outcome<void>();
-        });
+    auto streamed = for_each_piece({block, block + 1}, scratch,
+                                   [&](size_t, const char* edges, size_t bytes) -> Outcome<void> {
+                                     if (bytes > edge_bytes_) return append(edges, bytes);
+                                     std::memcpy(scratch.held.data() + held_bytes, edges, bytes);
+                                     held_bytes += bytes;
+                                     return held_bytes == kHeldBytes ? release() : Outcome<void>();
+                                   });
     if (streamed) streamed = release();
     return streamed ? file->close() : streamed;
   }
 
   // Or as much of a hole.
-  Outcome<void> write_block(const OutFile& file, const char* data, size_t bytes, uint64_t at) const {
+  Outcome<void> write_block(const OutFile& file, const char* data, size_t bytes,
+                            uint64_t at) const {
     if (job_.blocks) return file.write(data, bytes, at);
-    if (::ftruncate(file.fd.get(), static_cast<off_t>(at + bytes)) != 0) return os_error(errno, file.path, "cannot write");
+    if (::ftruncate(file.fd.get(), static_cast<off_t>(at + bytes)) != 0) {
+      return os_error(errno, file.path, "cannot write");
+    }
     return {};
   }
 
   Outcome<OutFile> create_block(size_t block) const {
     const size_t p = job_.layout.partitions();
-    return OutFile::create(block_path(job_.dir, static_cast<uint32_t>(block / p),
-                                      static_cast<uint32_t>(block % p)));
+    return OutFile::create(
+        block_path(job_.dir, static_cast<uint32_t>(block / p), static_cast<uint32_t>(block % p)));
   }
 
   uint64_t column_start_of(size_t block) const {
@@ -228,9 +231,8 @@ class GridWriter {
   }
 
   Outcome<uint64_t> write_tables() const {
-    const std::string meta =
-        fmt::format("{} {} {} {}", job_.weighted ? 1 : 0, job_.vertex_count,
-                    row_start_.back() / edge_bytes_, job_.layout.partitions());
+    const std::string meta = fmt::format("{} {} {} {}", job_.weighted ? 1 : 0, job_.vertex_count,
+                                         row_start_.back() / edge_bytes_, job_.layout.partitions());
     const size_t table_bytes = row_start_.size() * sizeof(uint64_t);
     const std::tuple<const char*, const void*, size_t> files[] = {
         {"/column_offset", column_start_.data(), table_bytes},

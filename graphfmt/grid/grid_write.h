@@ -28,7 +28,7 @@ struct GridWriteJob {
   GridLayout layout;
   size_t run_bytes = 0;
   unsigned threads = 1;
-  uint64_t group_bytes = 0;                // memory of one thread for a group
+  uint64_t group_bytes = 0;                 // memory of one thread for a group
   std::vector<uint64_t> block_edge_counts;  // row-major
 };
 

@@ -29,7 +29,8 @@ std::string_view test_command(Compression compression) {
 
 }  // namespace
 
-Outcome<std::unique_ptr<ByteSource>> ByteSource::open(const std::string& path, std::optional<Compression> known) {
+Outcome<std::unique_ptr<ByteSource>> ByteSource::open(const std::string& path,
+                                                      std::optional<Compression> known) {
   std::unique_ptr<ByteSource> source(new ByteSource);
   source->name_ = path == "-" ? "standard input" : path;
   source->fd_ = Fd(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
@@ -127,7 +128,9 @@ Outcome<size_t> ByteSource::decode(char* to, size_t length) {
     if (stuck) {  // wants more than there is
       const size_t before = raw().size();
       if (auto filled = fill_raw(); !filled) return filled.error();
-      if (raw().size() == before && !file_ended_) return make_error(EIO, "{}: cannot be decoded", name_);
+      if (raw().size() == before && !file_ended_) {
+        return make_error(EIO, "{}: cannot be decoded", name_);
+      }
     }
   }
   return done;
@@ -145,12 +148,15 @@ Outcome<bool> ByteSource::next_member() {
     return false;
   }
   if (compression_of(raw()) != compression_) {
-    return make_error(EINVAL, "{}: byte {}: what follows the end of the {} data is no {} data (`{}` tells more)",
-                      name_, raw_offset_, name_of(compression_), name_of(compression_),
-                      test_command(compression_));
+    return make_error(
+        EINVAL, "{}: byte {}: what follows the end of the {} data is no {} data (`{}` tells more)",
+        name_, raw_offset_, name_of(compression_), name_of(compression_),
+        test_command(compression_));
   }
   member_ended_ = false;
-  if (auto ready = decoder_->restart(); !ready) return make_error(EINVAL, "{}: {}", name_, ready.error().text);
+  if (auto ready = decoder_->restart(); !ready) {
+    return make_error(EINVAL, "{}: {}", name_, ready.error().text);
+  }
   return true;
 }
 
@@ -160,8 +166,9 @@ Outcome<void> ByteSource::expect_zeros() {
     const std::string_view rest = raw();
     const size_t zeros = std::min(rest.find_first_not_of('\0'), rest.size());
     if (zeros < rest.size()) {
-      return make_error(EINVAL, "{}: byte {}: neither {} data nor zeros behind the end of the {} data", name_,
-                        raw_offset_ + zeros, name_of(compression_), name_of(compression_));
+      return make_error(EINVAL,
+                        "{}: byte {}: neither {} data nor zeros behind the end of the {} data",
+                        name_, raw_offset_ + zeros, name_of(compression_), name_of(compression_));
     }
     raw_at_ += zeros;
     raw_offset_ += zeros;

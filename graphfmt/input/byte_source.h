@@ -25,7 +25,8 @@ namespace graphlane {
 
 class ByteSource {
  public:
-  // "-": standard input. EISDIR: a directory. `known`: what it is compressed by, else its first bytes tell.
+  // "-": standard input. EISDIR: a directory. `known`: what it is compressed by, else its first
+  // bytes tell.
   static Outcome<std::unique_ptr<ByteSource>> open(const std::string& path,
                                                    std::optional<Compression> known = std::nullopt);
 

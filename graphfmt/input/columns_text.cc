@@ -95,7 +95,8 @@ struct LineColumns {
 };
 
 // Why the line cannot be read, or nothing.
-std::optional<std::string> split_line(std::string_view line, const ColumnsDialect& dialect, LineColumns& columns) {
+std::optional<std::string> split_line(std::string_view line, const ColumnsDialect& dialect,
+                                      LineColumns& columns) {
   const bool weighted = dialect.numbers.weighted;
   const unsigned last = std::max({dialect.source, dialect.target, weighted ? dialect.weight : 0});
   ColumnCutter cutter{line, dialect.delimiter, dialect.quoted};
@@ -108,7 +109,9 @@ std::optional<std::string> split_line(std::string_view line, const ColumnsDialec
   columns.count = 0;
   while (true) {
     const std::string_view column = cutter.next();
-    if (cutter.broken) return fmt::format("a quoted column that does not end on its line: {}", quoted(line));
+    if (cutter.broken) {
+      return fmt::format("a quoted column that does not end on its line: {}", quoted(line));
+    }
     ++columns.count;
     if (columns.count == dialect.source) columns.source = unquoted(column, columns.source_scratch);
     if (columns.count == dialect.target) columns.target = unquoted(column, columns.target_scratch);
@@ -121,10 +124,13 @@ std::optional<std::string> split_line(std::string_view line, const ColumnsDialec
     columns.weight = columns.weight.substr(1, columns.weight.size() - 2);
   }
   const bool too_few = columns.count < last;
-  if (!too_few && (dialect.column_count == 0 || columns.count == dialect.column_count)) return std::nullopt;
+  if (!too_few && (dialect.column_count == 0 || columns.count == dialect.column_count)) {
+    return std::nullopt;
+  }
   const unsigned expected = dialect.column_count != 0 ? dialect.column_count : last;
-  return fmt::format("{} column{} where {}{} are expected: {}{}", columns.count, columns.count == 1 ? "" : "s",
-                     dialect.column_count == 0 ? "at least " : "", expected, quoted(line),
+  return fmt::format("{} column{} where {}{} are expected: {}{}", columns.count,
+                     columns.count == 1 ? "" : "s", dialect.column_count == 0 ? "at least " : "",
+                     expected, quoted(line),
                      too_few && columns.count == 1 ? " (--delimiter says what is between columns)"
                      : too_few                     ? ""
                                                    : " (--columns says which are read)");
@@ -143,7 +149,8 @@ bool parse_number(std::string_view token, const SnapDialect& dialect, uint32_t& 
 }
 
 // `weight` gets the bytes. Why it cannot, or nothing.
-std::optional<std::string> parse_column_weight(const LineColumns& columns, const SnapDialect& dialect, char* weight,
+std::optional<std::string> parse_column_weight(const LineColumns& columns,
+                                               const SnapDialect& dialect, char* weight,
                                                SnapParsed& parsed) {
   if (!dialect.weighted) return std::nullopt;
   const WeightFit fit = read_weight(columns.weight, dialect.weight_type, weight);
@@ -192,24 +199,34 @@ char* put_name(std::string_view name, char* to) {
 
 SnapParsed parse_columns(std::string_view text, const ColumnsDialect& dialect, char* records) {
   const SnapDialect& numbers = dialect.numbers;
-  return for_each_line(text, dialect, [&](const LineColumns& columns, SnapParsed& parsed) -> std::optional<std::string> {
-    Edge edge{};
-    if (!parse_number(columns.source, numbers, edge.source)) return why_not_vertex(columns.source, numbers);
-    if (!parse_number(columns.target, numbers, edge.target)) return why_not_vertex(columns.target, numbers);
-    if (auto issue = parse_column_weight(columns, numbers, records + sizeof edge, parsed)) return issue;
-    std::memcpy(records, &edge, sizeof edge);
-    records += numbers.edge_bytes();
-    parsed.vertex_max = std::max({parsed.vertex_max, edge.source, edge.target});
-    return std::nullopt;
-  });
+  return for_each_line(
+      text, dialect,
+      [&](const LineColumns& columns, SnapParsed& parsed) -> std::optional<std::string> {
+        Edge edge{};
+        if (!parse_number(columns.source, numbers, edge.source)) {
+          return why_not_vertex(columns.source, numbers);
+        }
+        if (!parse_number(columns.target, numbers, edge.target)) {
+          return why_not_vertex(columns.target, numbers);
+        }
+        if (auto issue = parse_column_weight(columns, numbers, records + sizeof edge, parsed)) {
+          return issue;
+        }
+        std::memcpy(records, &edge, sizeof edge);
+        records += numbers.edge_bytes();
+        parsed.vertex_max = std::max({parsed.vertex_max, edge.source, edge.target});
+        return std::nullopt;
+      });
 }
 
 NamesParsed parse_names(std::string_view text, const ColumnsDialect& dialect, char* names) {
   char* at = names;
-  const size_t weight_bytes = dialect.numbers.weighted ? weight_size_bytes(dialect.numbers.weight_type) : 0;
+  const size_t weight_bytes =
+      dialect.numbers.weighted ? weight_size_bytes(dialect.numbers.weight_type) : 0;
   NamesParsed parsed;
   parsed.lines = for_each_line(
-      text, dialect, [&](const LineColumns& columns, SnapParsed& lines) -> std::optional<std::string> {
+      text, dialect,
+      [&](const LineColumns& columns, SnapParsed& lines) -> std::optional<std::string> {
         if (columns.source.empty() || columns.target.empty()) return "a vertex without a name";
         char weight[8];
         if (auto issue = parse_column_weight(columns, dialect.numbers, weight, lines)) return issue;

@@ -15,14 +15,14 @@
 namespace graphlane {
 
 struct ColumnsDialect {
-  SnapDialect numbers;    // what a vertex and a weight are; `columns` and `prefix` do not count
-  char delimiter = ' ';   // ' ': any number of blanks and tabs
+  SnapDialect numbers;   // what a vertex and a weight are; `columns` and `prefix` do not count
+  char delimiter = ' ';  // ' ': any number of blanks and tabs
   bool quoted = false;
-  unsigned source = 1;    // columns, from 1
+  unsigned source = 1;  // columns, from 1
   unsigned target = 2;
-  unsigned weight = 3;    // if weighted
+  unsigned weight = 3;        // if weighted
   unsigned column_count = 0;  // every line has so many; 0: at least those that are read
-  char prefix = 0;        // lines begin with it as a column of its own, which does not count
+  char prefix = 0;            // lines begin with it as a column of its own, which does not count
 };
 
 // `records` as for parse_snap().

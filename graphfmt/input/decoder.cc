@@ -77,7 +77,8 @@ class LzmaDecoder : public Decoder {
       case LZMA_OPTIONS_ERROR: return codec_error("options that this liblzma does not know");
       default: return codec_error("incorrect data check");
     }
-    return DecodedStep{in.size() - stream_.avail_in, room - stream_.avail_out, status == LZMA_STREAM_END};
+    return DecodedStep{in.size() - stream_.avail_in, room - stream_.avail_out,
+                       status == LZMA_STREAM_END};
   }
 
  private:
@@ -128,7 +129,8 @@ class Bzip2Decoder : public Decoder {
     const int status = ::BZ2_bzDecompress(&stream_);
     if (status == BZ_MEM_ERROR) return codec_error("out of memory");
     if (status != BZ_OK && status != BZ_STREAM_END) return codec_error("incorrect data check");
-    return DecodedStep{given_in - stream_.avail_in, given_out - stream_.avail_out, status == BZ_STREAM_END};
+    return DecodedStep{given_in - stream_.avail_in, given_out - stream_.avail_out,
+                       status == BZ_STREAM_END};
   }
 
  private:
@@ -140,7 +142,8 @@ class Lz4Decoder : public Decoder {
   ~Lz4Decoder() override { ::LZ4F_freeDecompressionContext(context_); }
 
   Outcome<void> restart() override {
-    if (context_ == nullptr && ::LZ4F_isError(::LZ4F_createDecompressionContext(&context_, LZ4F_VERSION))) {
+    if (context_ == nullptr &&
+        ::LZ4F_isError(::LZ4F_createDecompressionContext(&context_, LZ4F_VERSION))) {
       return codec_error("out of memory");
     }
     ::LZ4F_resetDecompressionContext(context_);
@@ -168,14 +171,18 @@ bool is_skippable_frame(std::string_view head) {
 
 Compression compression_of(std::string_view head) {
   if (head.starts_with("\x1f\x8b\x08"sv)) return Compression::kGzip;
-  if (head.starts_with("\xfd" "7zXZ\0"sv)) return Compression::kXz;
+  if (head.starts_with("\xfd"
+                       "7zXZ\0"sv)) {
+    return Compression::kXz;
+  }
   if (head.starts_with("\x28\xb5\x2f\xfd"sv) || is_skippable_frame(head)) return Compression::kZstd;
   if (head.starts_with("BZh"sv) && head.size() > 3 && head[3] >= '1' && head[3] <= '9') {
     return Compression::kBzip2;
   }
   if (head.starts_with("\x04\x22\x4d\x18"sv)) return Compression::kLz4;
   // No magic: the usual properties, a dictionary of 4 KiB to 4 GiB, and a size that is unknown.
-  if (head.starts_with("\x5d\0\0"sv) && head.size() >= 13 && head.substr(5, 8) == "\xff\xff\xff\xff\xff\xff\xff\xff"sv) {
+  if (head.starts_with("\x5d\0\0"sv) && head.size() >= 13 &&
+      head.substr(5, 8) == "\xff\xff\xff\xff\xff\xff\xff\xff"sv) {
     return Compression::kLzma;
   }
   return Compression::kNone;

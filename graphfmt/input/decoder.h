@@ -23,9 +23,9 @@ Compression compression_of(std::string_view head);
 std::string_view name_of(Compression compression);
 
 struct DecodedStep {
-  size_t taken = 0;   // bytes of the input
-  size_t made = 0;    // bytes of output
-  bool ended = false; // the member is complete
+  size_t taken = 0;    // bytes of the input
+  size_t made = 0;     // bytes of output
+  bool ended = false;  // the member is complete
 };
 
 class Decoder {

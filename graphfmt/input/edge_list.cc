@@ -5,22 +5,25 @@
 #include <optional>
 #include <utility>
 
-#include "graphfmt/output/edge_writer.h"
 #include "graphfmt/input/edge_source.h"
 #include "graphfmt/input/mirror_sink.h"
 #include "graphfmt/input/renumber.h"
 #include "graphfmt/input/simple_sink.h"
+#include "graphfmt/output/edge_writer.h"
 #include "graphfmt/sort/line.h"
 
 namespace graphlane {
 namespace {
 
 constexpr std::pair<EdgeFormat, std::string_view> kFormatNames[] = {
-    {EdgeFormat::kSnap, "snap"},     {EdgeFormat::kBin, "bin"},     {EdgeFormat::kU32, "u32"},
-    {EdgeFormat::kU64, "u64"},       {EdgeFormat::kCsv, "csv"},     {EdgeFormat::kTsv, "tsv"},
-    {EdgeFormat::kMtx, "mtx"},       {EdgeFormat::kKonect, "konect"}, {EdgeFormat::kDimacs, "dimacs"},
-    {EdgeFormat::kMetis, "metis"},   {EdgeFormat::kGrid, "grid"},   {EdgeFormat::kCsr, "csr"},
-    {EdgeFormat::kShards, "shards"}, {EdgeFormat::kLists, "lists"}, {EdgeFormat::kDual, "dual"},   {EdgeFormat::kPages, "pages"},
+    {EdgeFormat::kSnap, "snap"},     {EdgeFormat::kBin, "bin"},
+    {EdgeFormat::kU32, "u32"},       {EdgeFormat::kU64, "u64"},
+    {EdgeFormat::kCsv, "csv"},       {EdgeFormat::kTsv, "tsv"},
+    {EdgeFormat::kMtx, "mtx"},       {EdgeFormat::kKonect, "konect"},
+    {EdgeFormat::kDimacs, "dimacs"}, {EdgeFormat::kMetis, "metis"},
+    {EdgeFormat::kGrid, "grid"},     {EdgeFormat::kCsr, "csr"},
+    {EdgeFormat::kShards, "shards"}, {EdgeFormat::kLists, "lists"},
+    {EdgeFormat::kDual, "dual"},     {EdgeFormat::kPages, "pages"},
     {EdgeFormat::kAuto, "auto"},
 };
 
@@ -29,8 +32,9 @@ bool is_binary_format(EdgeFormat format) {
 }
 
 bool is_directory_format(EdgeFormat format) {
-  return format == EdgeFormat::kGrid || format == EdgeFormat::kCsr || format == EdgeFormat::kShards ||
-         format == EdgeFormat::kLists || format == EdgeFormat::kDual || format == EdgeFormat::kPages;
+  return format == EdgeFormat::kGrid || format == EdgeFormat::kCsr ||
+         format == EdgeFormat::kShards || format == EdgeFormat::kLists ||
+         format == EdgeFormat::kDual || format == EdgeFormat::kPages;
 }
 
 bool is_directory(const std::string& path) {
@@ -42,7 +46,8 @@ Error options_error(const std::string& reason) { return make_error(EINVAL, "{}",
 
 Outcome<void> check_options(const EdgeListOptions& options) {
   if (options.vertices > options.vertex_count_max) {
-    return options_error(fmt::format("{} vertices: this output has at most {}", options.vertices, options.vertex_count_max));
+    return options_error(fmt::format("{} vertices: this output has at most {}", options.vertices,
+                                     options.vertex_count_max));
   }
   if (is_binary_format(options.format) &&
       (options.columns.source != 0 || options.columns.delimiter != 0 || options.columns.header)) {
@@ -52,29 +57,39 @@ Outcome<void> check_options(const EdgeListOptions& options) {
 }
 
 // Whether the bytes are what they are taken for.
-Outcome<void> check_look(const ByteSource& source, const EdgeListOptions& options, EdgeFormat format) {
+Outcome<void> check_look(const ByteSource& source, const EdgeListOptions& options,
+                         EdgeFormat format) {
   if (options.as_given) return {};
   const std::string_view head = source.head();
   const std::string& path = source.name();
-  if (auto kind = foreign_kind(options.path, head, is_binary_format(format))) return make_error(EINVAL, "{}: {}", path, *kind);
+  if (auto kind = foreign_kind(options.path, head, is_binary_format(format))) {
+    return make_error(EINVAL, "{}: {}", path, *kind);
+  }
   const uint64_t size_bytes = source.compression() == Compression::kNone ? source.size_bytes() : 0;
   if (is_binary_format(format)) {
     if (is_text(head)) {
-      return make_error(EINVAL, "{}: is text: leave --from {} out, or name the text's format (--as-given believes that "
-                        "it is binary)", path, name_of(format));
+      return make_error(
+          EINVAL,
+          "{}: is text: leave --from {} out, or name the text's format (--as-given believes that "
+          "it is binary)",
+          path, name_of(format));
     }
     EdgeListOptions looked = options;
     looked.format = format;
-    if (auto why = why_not_layout(head, size_bytes, layout_of(looked))) return make_error(EINVAL, "{}: {}", path, *why);
+    if (auto why = why_not_layout(head, size_bytes, layout_of(looked))) {
+      return make_error(EINVAL, "{}: {}", path, *why);
+    }
     return {};
   }
   if (is_binary(head)) {
     return make_error(EINVAL, "{}: is not text: {}", path, guess_layout(head, size_bytes));
   }
   const auto banner = banner_of(head);
-  if (banner && *banner != format && *banner != EdgeFormat::kKonect && options.columns.source == 0) {
+  if (banner && *banner != format && *banner != EdgeFormat::kKonect &&
+      options.columns.source == 0) {
     return make_error(EINVAL, "{}: is {}: --from {} reads it", path,
-                      *banner == EdgeFormat::kMtx ? "a Matrix Market file" : "a DIMACS graph", name_of(*banner));
+                      *banner == EdgeFormat::kMtx ? "a Matrix Market file" : "a DIMACS graph",
+                      name_of(*banner));
   }
   return {};
 }
@@ -90,14 +105,13 @@ class EdgeStations {
     reading_.memory_budget_bytes = share_bytes_;
   }
 
-  ReadResult run() {
-    return is_directory(options_.path) ? read_directory() : read_file();
-  }
+  ReadResult run() { return is_directory(options_.path) ? read_directory() : read_file(); }
 
  private:
   ReadResult read_directory() {
-    return read_through({.mirrored = options_.undirected},
-                        [&](const EdgeTarget& target) { return read_graph_directory(reading_, target); });
+    return read_through({.mirrored = options_.undirected}, [&](const EdgeTarget& target) {
+      return read_graph_directory(reading_, target);
+    });
   }
 
   ReadResult read_file() {
@@ -106,22 +120,28 @@ class EdgeStations {
     auto source = ByteSource::open(options_.path, known);
     if (!source) return source.error();
     reading_.format = resolve_format(options_, (*source)->head());
-    if (auto looked = check_look(**source, options_, reading_.format); !looked) return looked.error();
+    if (auto looked = check_look(**source, options_, reading_.format); !looked) {
+      return looked.error();
+    }
     if (auto checked = check_options(reading_); !checked) return checked.error();
     if (is_directory_format(reading_.format)) {
-      return make_error(ENOTDIR, "{}: is a file, and {} is a directory", (*source)->name(), name_of(reading_.format));
+      return make_error(ENOTDIR, "{}: is a file, and {} is a directory", (*source)->name(),
+                        name_of(reading_.format));
     }
     if (is_binary_format(reading_.format)) {
-      return read_through({.mirrored = options_.undirected},
-                          [&](const EdgeTarget& target) { return read_binary(**source, reading_, target); });
+      return read_through({.mirrored = options_.undirected}, [&](const EdgeTarget& target) {
+        return read_binary(**source, reading_, target);
+      });
     }
     if (reading_.format == EdgeFormat::kMetis) {
-      return read_through({}, [&](const EdgeTarget& target) { return read_metis(**source, reading_, target); });
+      return read_through(
+          {}, [&](const EdgeTarget& target) { return read_metis(**source, reading_, target); });
     }
     const Outcome<TextPlan> plan = plan_text(reading_, reading_.format, (*source)->head());
     if (!plan) return make_error(plan.error().code, "{}: {}", (*source)->name(), plan.error().text);
-    return read_through({.mirrored = plan->mirror || options_.undirected, .negated = plan->negate},
-                        [&](const EdgeTarget& target) { return read_text(**source, *plan, reading_, target); });
+    return read_through(
+        {.mirrored = plan->mirror || options_.undirected, .negated = plan->negate},
+        [&](const EdgeTarget& target) { return read_text(**source, *plan, reading_, target); });
   }
 
   struct Way {
@@ -133,7 +153,8 @@ class EdgeStations {
   ReadResult read_through(const Way& way, const Read& read) {
     std::optional<SimpleSink> simple;
     if (options_.simple) {
-      simple.emplace(sink_, options_.weighted, options_.weight_type, share_bytes_, options_.spill_directory);
+      simple.emplace(sink_, options_.weighted, options_.weight_type, share_bytes_,
+                     options_.spill_directory);
     }
     EdgeSink& sorted = simple ? static_cast<EdgeSink&>(*simple) : sink_;
     std::optional<MirrorSink> mirror;
@@ -144,7 +165,9 @@ class EdgeStations {
     if (mirror) result->edge_count = mirror->edge_count();
     if (!simple) return result;
     if (auto done = simple->hand_on(options_.threads); !done) return done.error();
-    if (simple->edge_count() == 0) return make_error(EINVAL, "{}: no edges but self-loops in it", options_.path);
+    if (simple->edge_count() == 0) {
+      return make_error(EINVAL, "{}: no edges but self-loops in it", options_.path);
+    }
     result->edge_count = simple->edge_count();
     return result;
   }
@@ -173,10 +196,13 @@ class EdgeStations {
 // Notes a graph with ten times more vertices than edges: numbers with gaps waste memory.
 void note_gaps(const EdgeListOptions& options, EdgeListSummary& summary) {
   constexpr uint64_t kGapsMin = 1000;
-  if (options.vertices != 0 || !options.renumber_map.empty() || summary.vertex_count < kGapsMin) return;
+  if (options.vertices != 0 || !options.renumber_map.empty() || summary.vertex_count < kGapsMin) {
+    return;
+  }
   if (summary.vertex_count / 10 < summary.edge_count) return;
-  summary.notes.push_back(fmt::format("{} vertices, but only {} edges: --renumber MAP numbers those that have edges 0 to n-1",
-                                      summary.vertex_count, summary.edge_count));
+  summary.notes.push_back(fmt::format(
+      "{} vertices, but only {} edges: --renumber MAP numbers those that have edges 0 to n-1",
+      summary.vertex_count, summary.edge_count));
 }
 
 }  // namespace
@@ -187,7 +213,9 @@ Outcome<EdgeFormat> parse_edge_format(std::string_view name) {
   for (const auto& [format, known] : kFormatNames) {
     if (name == known) return format;
   }
-  return make_error(EINVAL, "'{}': not an edge list format (choose snap, csv, tsv, mtx, konect, dimacs, metis, bin, u32, u64, grid, csr, shards, lists, dual or pages)",
+  return make_error(EINVAL,
+                    "'{}': not an edge list format (choose snap, csv, tsv, mtx, konect, dimacs, "
+                    "metis, bin, u32, u64, grid, csr, shards, lists, dual or pages)",
                     name);
 }
 

@@ -38,14 +38,18 @@ bool radix_pass(const char* from, char* to, size_t count, unsigned shift, const 
   if (std::find(starts, starts + 256, count) != starts + 256) return false;  // all the same
   size_t sum = 0;
   for (size_t& start : starts) sum += std::exchange(start, sum);
-  for (size_t i = 0; i < count; ++i) sorted[starts[key(records[i].bytes) >> shift & 0xff]++] = records[i];
+  for (size_t i = 0; i < count; ++i) {
+    sorted[starts[key(records[i].bytes) >> shift & 0xff]++] = records[i];
+  }
   return true;
 }
 
 template <size_t N, class Key>
 void radix_sort(Buffer& records, Buffer& scratch, size_t count, const Key& key) {
   for (unsigned shift = 0; shift < 64; shift += 8) {
-    if (radix_pass<N>(records.data(), scratch.data(), count, shift, key)) std::swap(records, scratch);
+    if (radix_pass<N>(records.data(), scratch.data(), count, shift, key)) {
+      std::swap(records, scratch);
+    }
   }
 }
 
@@ -61,7 +65,8 @@ Outcome<Fd> open_spill_file(const std::string& directory) {
   return std::move(*file);
 }
 
-EdgeSorter::EdgeSorter(EdgeOrder order, size_t edge_bytes, uint64_t memory_bytes, std::string spill_directory)
+EdgeSorter::EdgeSorter(EdgeOrder order, size_t edge_bytes, uint64_t memory_bytes,
+                       std::string spill_directory)
     : order_(order),
       edge_bytes_(edge_bytes),
       memory_bytes_(std::max(memory_bytes, kSortMemoryMin)),

@@ -4,7 +4,8 @@
 //   next ◀─ merged, the first run first among equals: equal edges stay in the order of the input
 //
 // One run alone stays in memory. The spill file has no name, so nothing is left of it, however the
-// program ends. This one keeps whole edges with weights of any type; arc_sort.h sorts into adjacency lists.
+// program ends. This one keeps whole edges with weights of any type; arc_sort.h sorts into
+// adjacency lists.
 //
 // Threads: one at a time.
 #pragma once
@@ -27,7 +28,8 @@ Outcome<Fd> open_spill_file(const std::string& directory);
 class EdgeSorter {
  public:
   // `edge_bytes`: of a record, at most 16. At least 1 MiB of memory is used.
-  EdgeSorter(EdgeOrder order, size_t edge_bytes, uint64_t memory_bytes, std::string spill_directory);
+  EdgeSorter(EdgeOrder order, size_t edge_bytes, uint64_t memory_bytes,
+             std::string spill_directory);
 
   Outcome<void> add(const char* records, size_t edge_count);
   // After the last add().
@@ -65,7 +67,9 @@ class EdgeSorter {
   struct Head {
     uint64_t key;
     size_t run;
-    bool operator>(const Head& other) const { return key != other.key ? key > other.key : run > other.run; }
+    bool operator>(const Head& other) const {
+      return key != other.key ? key > other.key : run > other.run;
+    }
   };
   std::vector<Head> heap_;
   uint64_t edge_count_ = 0;

@@ -31,8 +31,10 @@ struct EdgeTarget {
 // A reader's summary. Notes: what the user should know.
 using ReadResult = Outcome<EdgeListSummary>;
 
-ReadResult read_text(ByteSource& source, const TextPlan& plan, const EdgeListOptions& options, const EdgeTarget& target);
-ReadResult read_binary(ByteSource& source, const EdgeListOptions& options, const EdgeTarget& target);
+ReadResult read_text(ByteSource& source, const TextPlan& plan, const EdgeListOptions& options,
+                     const EdgeTarget& target);
+ReadResult read_binary(ByteSource& source, const EdgeListOptions& options,
+                       const EdgeTarget& target);
 // Every edge is there both ways already.
 ReadResult read_metis(ByteSource& source, const EdgeListOptions& options, const EdgeTarget& target);
 

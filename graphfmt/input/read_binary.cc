@@ -7,8 +7,8 @@
 
 #include "graphfmt/input/edge_source.h"
 #include "graphfmt/input/weights.h"
-#include "graphfmt/sort/line.h"
 #include "graphfmt/output/snap_text.h"
+#include "graphfmt/sort/line.h"
 
 namespace graphlane {
 namespace {
@@ -18,7 +18,7 @@ constexpr size_t kBinaryPieceUnit = size_t{240} << 7;
 constexpr size_t kBinaryPieceMax = size_t{3} << 20;
 
 struct BinaryPiece {
-  Buffer raw;        // records in the file's layout, if it differs
+  Buffer raw;  // records in the file's layout, if it differs
   EdgeBatch batch;
   Buffer names;
   size_t names_bytes = 0;
@@ -29,8 +29,8 @@ struct BinaryPiece {
 // A piece costs its records, perhaps twice, and, in a following writer, up to four times that in
 // text.
 size_t binary_piece_bytes(uint64_t budget_bytes, unsigned threads) {
-  return std::clamp<size_t>(budget_bytes / threads / 6, kBinaryPieceUnit, kBinaryPieceMax) / kBinaryPieceUnit *
-         kBinaryPieceUnit;
+  return std::clamp<size_t>(budget_bytes / threads / 6, kBinaryPieceUnit, kBinaryPieceMax) /
+         kBinaryPieceUnit * kBinaryPieceUnit;
 }
 
 uint64_t vertex_at(const char* record, unsigned vertex_bytes, unsigned end) {
@@ -46,7 +46,8 @@ class BinaryReader {
         target_(target),
         layout_(layout_of(options)),
         record_bytes_(layout_.record_bytes()),
-        is_ours_(layout_.vertex_bytes == 4 && (!layout_.weight || *layout_.weight == options.weight_type)),
+        is_ours_(layout_.vertex_bytes == 4 &&
+                 (!layout_.weight || *layout_.weight == options.weight_type)),
         threads_(usable_threads(options.threads)),
         piece_bytes_(binary_piece_bytes(options.memory_budget_bytes, threads_)),
         source_(source) {}
@@ -65,7 +66,9 @@ class BinaryReader {
       summary_.edge_count += count;
       return target_.numbers->take(piece.batch);
     };
-    line.settle = [this](BinaryPiece&) { return target_.numbers != nullptr ? target_.numbers->settle() : Outcome<void>(); };
+    line.settle = [this](BinaryPiece&) {
+      return target_.numbers != nullptr ? target_.numbers->settle() : Outcome<void>();
+    };
     if (auto done = line.run(threads_); !done) return done.error();
     if (summary_.edge_count == 0) return make_error(EINVAL, "{}: no edges in it", source_.name());
     return summary_;
@@ -87,8 +90,8 @@ class BinaryReader {
     piece.offset = offset_;
     offset_ += batch.edge_count * record_bytes_;
     if (const size_t rest = *count % record_bytes_; rest != 0) {
-      truncated_ = make_error(EINVAL, "{}: byte {}: truncated record: {} of {} bytes", source_.name(), offset_, rest,
-                              record_bytes_);
+      truncated_ = make_error(EINVAL, "{}: byte {}: truncated record: {} of {} bytes",
+                              source_.name(), offset_, rest, record_bytes_);
       // The whole records before it come first; they may hold an earlier error.
       if (batch.edge_count == 0) return *truncated_;
     }
@@ -130,7 +133,8 @@ class BinaryReader {
   bool is_sound_weight(const char* weight) const {
     if (*layout_.weight == WeightType::kInt64) return true;
     char ignored[8];
-    return convert_weight(weight, *layout_.weight, ignored, WeightType::kFloat64) != WeightFit::kNotNumber;
+    return convert_weight(weight, *layout_.weight, ignored, WeightType::kFloat64) !=
+           WeightFit::kNotNumber;
   }
 
   bool take_weight(const char* from, char* to) const {
@@ -147,12 +151,15 @@ class BinaryReader {
     const size_t edge_bytes = batch.edge_bytes();
     piece.vertex_max = 0;
     for (size_t i = 0; i < batch.edge_count; ++i, from += record_bytes_, to += edge_bytes) {
-      const uint64_t source = vertex_at(from, layout_.vertex_bytes, 0), goal = vertex_at(from, layout_.vertex_bytes, 1);
+      const uint64_t source = vertex_at(from, layout_.vertex_bytes, 0),
+                     goal = vertex_at(from, layout_.vertex_bytes, 1);
       if (std::max(source, goal) >= limit()) return first_error(piece);
       const Edge edge{static_cast<uint32_t>(source), static_cast<uint32_t>(goal)};
       std::memcpy(to, &edge, sizeof edge);
       piece.vertex_max = std::max({piece.vertex_max, edge.source, edge.target});
-      if (layout_.weight && !take_weight(from + 2 * layout_.vertex_bytes, to + sizeof edge)) return first_error(piece);
+      if (layout_.weight && !take_weight(from + 2 * layout_.vertex_bytes, to + sizeof edge)) {
+        return first_error(piece);
+      }
     }
     return {};
   }
@@ -161,7 +168,10 @@ class BinaryReader {
   Outcome<void> make_names(BinaryPiece& piece) {
     const size_t weight_bytes = layout_.weight ? weight_size_bytes(options_.weight_type) : 0;
     constexpr size_t kNameMax = 24;
-    if (auto grown = piece.names.reserve(piece.batch.edge_count * (2 * kNameMax + weight_bytes)); !grown) return grown;
+    if (auto grown = piece.names.reserve(piece.batch.edge_count * (2 * kNameMax + weight_bytes));
+        !grown) {
+      return grown;
+    }
     const char* from = raw_of(piece).data();
     char* at = piece.names.data();
     for (size_t i = 0; i < piece.batch.edge_count; ++i, from += record_bytes_) {
@@ -169,14 +179,17 @@ class BinaryReader {
         char* const text = at + sizeof(uint32_t);
         const uint64_t vertex = vertex_at(from, layout_.vertex_bytes, end);
         // A column that is called int32 may be below 0.
-        char* const behind = options_.format == EdgeFormat::kBin
-                                 ? std::to_chars(text, text + kNameMax, static_cast<int32_t>(vertex)).ptr
-                                 : std::to_chars(text, text + kNameMax, vertex).ptr;
+        char* const behind =
+            options_.format == EdgeFormat::kBin
+                ? std::to_chars(text, text + kNameMax, static_cast<int32_t>(vertex)).ptr
+                : std::to_chars(text, text + kNameMax, vertex).ptr;
         const auto length = static_cast<uint32_t>(behind - text);
         std::memcpy(at, &length, sizeof length);
         at = behind;
       }
-      if (layout_.weight && !take_weight(from + 2 * layout_.vertex_bytes, at)) return first_error(piece);
+      if (layout_.weight && !take_weight(from + 2 * layout_.vertex_bytes, at)) {
+        return first_error(piece);
+      }
       at += weight_bytes;
     }
     piece.names_bytes = static_cast<size_t>(at - piece.names.data());
@@ -187,7 +200,8 @@ class BinaryReader {
   Error first_error(BinaryPiece& piece) const {
     const char* record = raw_of(piece).data();
     uint64_t offset = piece.offset;
-    for (size_t i = 0; i < piece.batch.edge_count; ++i, record += record_bytes_, offset += record_bytes_) {
+    for (size_t i = 0; i < piece.batch.edge_count;
+         ++i, record += record_bytes_, offset += record_bytes_) {
       for (unsigned end = 0; end < 2 && target_.names == nullptr; ++end) {
         const uint64_t vertex = vertex_at(record, layout_.vertex_bytes, end);
         if (vertex >= limit()) return bad_vertex(vertex, offset + end * layout_.vertex_bytes);
@@ -198,23 +212,31 @@ class BinaryReader {
       const WeightFit fit = convert_weight(weight, *layout_.weight, ignored, options_.weight_type);
       const uint64_t at = offset + 2 * layout_.vertex_bytes;
       if (fit == WeightFit::kNotNumber) {
-        return make_error(EINVAL, "{}: byte {}: the weight is not a finite number", source_.name(), at);
+        return make_error(EINVAL, "{}: byte {}: the weight is not a finite number", source_.name(),
+                          at);
       }
       if (fit != WeightFit::kKept && !options_.round_weights) {
         char text[kWeightTextMax];
-        const std::string_view shown(text, static_cast<size_t>(write_weight(weight, *layout_.weight, text) - text));
-        return make_error(EINVAL, "{}: byte {}: {} is not a weight of type {} (--round takes the nearest; a list with --weights {} holds it)",
-                          source_.name(), at, quoted(shown), name_of(options_.weight_type), name_of(*layout_.weight));
+        const std::string_view shown(
+            text, static_cast<size_t>(write_weight(weight, *layout_.weight, text) - text));
+        return make_error(EINVAL,
+                          "{}: byte {}: {} is not a weight of type {} (--round takes the nearest; "
+                          "a list with --weights {} holds it)",
+                          source_.name(), at, quoted(shown), name_of(options_.weight_type),
+                          name_of(*layout_.weight));
       }
     }
-    return make_error(EINVAL, "{}: byte {}: a record that is no edge", source_.name(), piece.offset);
+    return make_error(EINVAL, "{}: byte {}: a record that is no edge", source_.name(),
+                      piece.offset);
   }
 
   Error bad_vertex(uint64_t vertex, uint64_t offset) const {
     const bool negative = options_.format == EdgeFormat::kBin && static_cast<int32_t>(vertex) < 0;
-    const std::string reason =
-        negative ? fmt::format("'{}' is negative, and vertices count from 0", static_cast<int32_t>(vertex))
-                 : vertex_out_of_range(std::to_string(vertex), options_.vertices, options_.vertex_count_max);
+    const std::string reason = negative
+                                   ? fmt::format("'{}' is negative, and vertices count from 0",
+                                                 static_cast<int32_t>(vertex))
+                                   : vertex_out_of_range(std::to_string(vertex), options_.vertices,
+                                                         options_.vertex_count_max);
     return make_error(EINVAL, "{}: byte {}: {}", source_.name(), offset, reason);
   }
 
@@ -236,7 +258,8 @@ class BinaryReader {
 
 }  // namespace
 
-ReadResult read_binary(ByteSource& source, const EdgeListOptions& options, const EdgeTarget& target) {
+ReadResult read_binary(ByteSource& source, const EdgeListOptions& options,
+                       const EdgeTarget& target) {
   return BinaryReader(source, options, target).run();
 }
 

@@ -11,11 +11,11 @@
 #include "graphfmt/grid/grid.h"
 #include "graphfmt/input/edge_source.h"
 #include "graphfmt/input/weights.h"
-#include "graphfmt/sort/line.h"
 #include "graphfmt/lists/lists_read.h"
 #include "graphfmt/output/npy.h"
-#include "graphfmt/pages/pages_read.h"
 #include "graphfmt/output/shards.h"
+#include "graphfmt/pages/pages_read.h"
+#include "graphfmt/sort/line.h"
 
 namespace graphlane {
 namespace {
@@ -32,7 +32,8 @@ ReadResult read_grid_edges(const EdgeListOptions& options, const EdgeTarget& tar
   const Outcome<GridInfo> info = read_grid(options.path);
   if (!info) return info.error();
   if (info->weighted != options.weighted) {
-    return make_error(EINVAL, "{}: a grid {} weights: {}", options.path, info->weighted ? "with" : "without",
+    return make_error(EINVAL, "{}: a grid {} weights: {}", options.path,
+                      info->weighted ? "with" : "without",
                       info->weighted ? "-w keeps them" : "leave -w out");
   }
   EdgeListOptions row = options;
@@ -58,7 +59,8 @@ class SerialReader {
   static constexpr size_t kNumberMax = 12;
   static constexpr size_t kNamesBytesMax = 2 * (kNumberMax + sizeof(uint32_t)) + sizeof(double);
 
-  SerialReader(const EdgeListOptions& options, const EdgeTarget& target) : options_(options), target_(target) {}
+  SerialReader(const EdgeListOptions& options, const EdgeTarget& target)
+      : options_(options), target_(target) {}
 
   // As parse_names() does.
   static void put_names(Item& item, const Edge& edge, const char* weight, size_t weight_bytes) {
@@ -85,9 +87,12 @@ class SerialReader {
       edge_count += item.batch.edge_count;
       return target_.numbers != nullptr
                  ? target_.numbers->take(item.batch)
-                 : target_.names->take_names(item.names.data(), item.names_bytes, item.batch.edge_count);
+                 : target_.names->take_names(item.names.data(), item.names_bytes,
+                                             item.batch.edge_count);
     };
-    line.settle = [this](Item&) { return target_.numbers != nullptr ? target_.numbers->settle() : Outcome<void>(); };
+    line.settle = [this](Item&) {
+      return target_.numbers != nullptr ? target_.numbers->settle() : Outcome<void>();
+    };
     if (auto done = line.run(usable_threads(options_.threads)); !done) return done.error();
     return edge_count;
   }
@@ -100,9 +105,13 @@ class SerialReader {
     batch.edge_count = 0;
     item.names_bytes = 0;
     const size_t edge_bytes = batch.edge_bytes();
-    if (auto grown = batch.records.reserve(kDirectoryBatchEdges * edge_bytes); !grown) return grown.error();
+    if (auto grown = batch.records.reserve(kDirectoryBatchEdges * edge_bytes); !grown) {
+      return grown.error();
+    }
     if (target_.names != nullptr) {
-      if (auto grown = item.names.reserve(kDirectoryBatchEdges * kNamesBytesMax); !grown) return grown.error();
+      if (auto grown = item.names.reserve(kDirectoryBatchEdges * kNamesBytesMax); !grown) {
+        return grown.error();
+      }
     }
     while (batch.edge_count < kDirectoryBatchEdges) {
       char* const record = batch.records.data() + batch.edge_count * edge_bytes;
@@ -112,7 +121,9 @@ class SerialReader {
       if (!*more) break;
       std::memcpy(record, &edge, sizeof edge);
       ++batch.edge_count;
-      if (target_.names != nullptr) put_names(item, edge, record + sizeof edge, edge_bytes - sizeof edge);
+      if (target_.names != nullptr) {
+        put_names(item, edge, record + sizeof edge, edge_bytes - sizeof edge);
+      }
     }
     return batch.edge_count > 0;
   }
@@ -149,7 +160,8 @@ class NumberStream {
 Outcome<NpyReader> open_numbers(const std::string& path) {
   auto reader = NpyReader::open(path);
   if (reader && reader->descr()[1] == 'f') {
-    return make_error(EINVAL, "{}: numbers of type '{}', where whole ones are expected", path, reader->descr());
+    return make_error(EINVAL, "{}: numbers of type '{}', where whole ones are expected", path,
+                      reader->descr());
   }
   return reader;
 }
@@ -169,11 +181,14 @@ ReadResult read_csr_edges(const EdgeListOptions& options, const EdgeTarget& targ
   if (!indices_array) return indices_array.error();
   NumberStream indptr(std::move(*indptr_array)), indices(std::move(*indices_array));
   const uint64_t edge_count = indices.array().count();
-  if (indptr.array().count() == 0) return make_error(EINVAL, "{}: no numbers in it", indptr.array().path());
+  if (indptr.array().count() == 0) {
+    return make_error(EINVAL, "{}: no numbers in it", indptr.array().path());
+  }
   const uint64_t vertex_count = indptr.array().count() - 1;
   const uint64_t limit = options.vertices != 0 ? options.vertices : options.vertex_count_max;
   if (target.numbers != nullptr && vertex_count > limit) {
-    return make_error(EINVAL, "{}: {} vertices: this output has at most {}", dir, vertex_count, limit);
+    return make_error(EINVAL, "{}: {} vertices: this output has at most {}", dir, vertex_count,
+                      limit);
   }
   std::optional<NpyReader> data;
   std::optional<WeightType> data_type;
@@ -181,24 +196,31 @@ ReadResult read_csr_edges(const EdgeListOptions& options, const EdgeTarget& targ
     auto opened = NpyReader::open(dir + "/data.npy");
     if (!opened) return opened.error();
     data_type = weight_type_of(opened->descr());
-    if (!data_type) return make_error(EINVAL, "{}: weights of type '{}' are not read", opened->path(), opened->descr());
+    if (!data_type) {
+      return make_error(EINVAL, "{}: weights of type '{}' are not read", opened->path(),
+                        opened->descr());
+    }
     if (opened->count() != edge_count) {
-      return make_error(EINVAL, "{}: {} weights for {} edges", opened->path(), opened->count(), edge_count);
+      return make_error(EINVAL, "{}: {} weights for {} edges", opened->path(), opened->count(),
+                        edge_count);
     }
     data = std::move(*opened);
   }
   const auto first = indptr.next();
   if (!first) return first.error();
-  if (*first != 0) return make_error(EINVAL, "{}: begins with {}, not with 0", indptr.array().path(), *first);
-  uint64_t source = 0, edge_index = 0, list_end = 0;  // `source` - 1 has the list that ends at list_end
+  if (*first != 0) {
+    return make_error(EINVAL, "{}: begins with {}, not with 0", indptr.array().path(), *first);
+  }
+  // `source` - 1 has the list that ends at list_end
+  uint64_t source = 0, edge_index = 0, list_end = 0;
   const auto next = [&](Edge& edge, char* weight) -> Outcome<bool> {
     while (edge_index == list_end) {
       if (source == vertex_count) return false;
       auto end = indptr.next();
       if (!end) return end.error();
       if (*end < list_end || *end > edge_count) {
-        return make_error(EINVAL, "{}: number {} is {}: must be from {} to {}", indptr.array().path(), source + 1, *end,
-                          list_end, edge_count);
+        return make_error(EINVAL, "{}: number {} is {}: must be from {} to {}",
+                          indptr.array().path(), source + 1, *end, list_end, edge_count);
       }
       list_end = *end;
       ++source;
@@ -206,8 +228,8 @@ ReadResult read_csr_edges(const EdgeListOptions& options, const EdgeTarget& targ
     auto goal = indices.next();
     if (!goal) return goal.error();
     if (*goal >= vertex_count) {
-      return make_error(EINVAL, "{}: number {} is {}: not below the {} vertices", indices.array().path(), edge_index, *goal,
-                        vertex_count);
+      return make_error(EINVAL, "{}: number {} is {}: not below the {} vertices",
+                        indices.array().path(), edge_index, *goal, vertex_count);
     }
     edge = {static_cast<uint32_t>(source - 1), static_cast<uint32_t>(*goal)};
     ++edge_index;
@@ -216,19 +238,23 @@ ReadResult read_csr_edges(const EdgeListOptions& options, const EdgeTarget& targ
     if (auto read = data->read(stored, 1); !read) return read.error();
     const WeightFit fit = convert_weight(stored, *data_type, weight, options.weight_type);
     if (fit == WeightFit::kNotNumber || (fit != WeightFit::kKept && !options.round_weights)) {
-      return make_error(EINVAL, "{}: number {} is not a weight of type {} (--round takes the nearest)", data->path(),
-                        edge_index - 1, name_of(options.weight_type));
+      return make_error(EINVAL,
+                        "{}: number {} is not a weight of type {} (--round takes the nearest)",
+                        data->path(), edge_index - 1, name_of(options.weight_type));
     }
     return true;
   };
   auto count = SerialReader(options, target).run(next);
   if (!count) return count.error();
   if (*count != edge_count) {
-    return make_error(EINVAL, "{}: ends at {}, but there are {} targets", indptr.array().path(), *count, edge_count);
+    return make_error(EINVAL, "{}: ends at {}, but there are {} targets", indptr.array().path(),
+                      *count, edge_count);
   }
   if (*count == 0) return make_error(EINVAL, "{}: no edges in it", dir);
   EdgeListSummary summary{.edge_count = *count, .vertex_count = vertex_count};
-  if (!data && has_file(dir, "data.npy")) summary.notes.push_back("data.npy is left out (-w keeps weights)");
+  if (!data && has_file(dir, "data.npy")) {
+    summary.notes.push_back("data.npy is left out (-w keeps weights)");
+  }
   return summary;
 }
 
@@ -292,7 +318,9 @@ class ShardReader {
     }
     auto count = values_->read(reinterpret_cast<char*>(&value), sizeof value);
     if (!count) return count.error();
-    if (*count != sizeof value) return make_error(EINVAL, "{}: fewer values than edges", values_->name());
+    if (*count != sizeof value) {
+      return make_error(EINVAL, "{}: fewer values than edges", values_->name());
+    }
     ++in_block_;
     return true;
   }
@@ -338,14 +366,15 @@ ReadResult read_shard_edges(const EdgeListOptions& options, const EdgeTarget& ta
         continue;
       }
       if (std::max(edge.source, edge.target) >= vertex_count) {
-        return make_error(EINVAL, "{}: edge {} → {}: not below the {} vertices", reader->path(), edge.source, edge.target,
-                          vertex_count);
+        return make_error(EINVAL, "{}: edge {} → {}: not below the {} vertices", reader->path(),
+                          edge.source, edge.target, vertex_count);
       }
       if (!options.weighted) return true;
-      const WeightFit fit = convert_weight(reinterpret_cast<const char*>(&value), WeightType::kFloat32, weight, options.weight_type);
+      const WeightFit fit = convert_weight(reinterpret_cast<const char*>(&value),
+                                           WeightType::kFloat32, weight, options.weight_type);
       if (fit == WeightFit::kNotNumber || (fit != WeightFit::kKept && !options.round_weights)) {
-        return make_error(EINVAL, "{}: the value of {} → {} is not a weight of type {}", reader->path(), edge.source,
-                          edge.target, name_of(options.weight_type));
+        return make_error(EINVAL, "{}: the value of {} → {} is not a weight of type {}",
+                          reader->path(), edge.source, edge.target, name_of(options.weight_type));
       }
       return true;
     }
@@ -364,7 +393,9 @@ class NumberNames : public EdgeSink {
   Outcome<void> take(EdgeBatch& batch) override {
     const size_t edge_bytes = batch.edge_bytes();
     SerialReader::Item item;
-    if (auto grown = item.names.reserve(batch.edge_count * SerialReader::kNamesBytesMax); !grown) return grown;
+    if (auto grown = item.names.reserve(batch.edge_count * SerialReader::kNamesBytesMax); !grown) {
+      return grown;
+    }
     const char* record = batch.records.data();
     for (size_t i = 0; i < batch.edge_count; ++i, record += edge_bytes) {
       Edge edge;
@@ -381,7 +412,8 @@ class NumberNames : public EdgeSink {
 // The reader of one format of stored graphs.
 using StoredReader = ReadResult (*)(const EdgeListOptions& options, EdgeSink& sink);
 
-ReadResult read_stored_edges(const EdgeListOptions& options, const EdgeTarget& target, StoredReader read) {
+ReadResult read_stored_edges(const EdgeListOptions& options, const EdgeTarget& target,
+                             StoredReader read) {
   if (target.numbers != nullptr) return read(options, *target.numbers);
   NumberNames names(*target.names);
   return read(options, names);
@@ -403,10 +435,14 @@ ReadResult read_graph_directory(const EdgeListOptions& options, const EdgeTarget
   }
   if (found == EdgeFormat::kAuto && find_shards(dir)) found = EdgeFormat::kShards;
   if (found == EdgeFormat::kAuto) {
-    return make_error(EISDIR, "{}: is a directory, and none that is read: a grid, CSR, GraphChi's shards, lists, dual, pages", dir);
+    return make_error(EISDIR,
+                      "{}: is a directory, and none that is read: a grid, CSR, GraphChi's shards, "
+                      "lists, dual, pages",
+                      dir);
   }
   if (options.format != EdgeFormat::kAuto && options.format != found) {
-    return make_error(EISDIR, "{}: is a directory of format {}: --from {} reads it", dir, name_of(found), name_of(found));
+    return make_error(EISDIR, "{}: is a directory of format {}: --from {} reads it", dir,
+                      name_of(found), name_of(found));
   }
   switch (found) {
     case EdgeFormat::kGrid: return read_grid_edges(options, target);

@@ -15,8 +15,8 @@
 
 #include "graphfmt/input/edge_source.h"
 #include "graphfmt/input/weights.h"
-#include "graphfmt/sort/line.h"
 #include "graphfmt/output/snap_text.h"
+#include "graphfmt/sort/line.h"
 
 namespace graphlane {
 namespace {
@@ -47,9 +47,12 @@ class MetisReader {
     line.unload = [this](MetisItem& item) {
       return target_.numbers != nullptr
                  ? target_.numbers->take(item.batch)
-                 : target_.names->take_names(item.names.data(), item.names_bytes, item.batch.edge_count);
+                 : target_.names->take_names(item.names.data(), item.names_bytes,
+                                             item.batch.edge_count);
     };
-    line.settle = [this](MetisItem&) { return target_.numbers != nullptr ? target_.numbers->settle() : Outcome<void>(); };
+    line.settle = [this](MetisItem&) {
+      return target_.numbers != nullptr ? target_.numbers->settle() : Outcome<void>();
+    };
     if (auto done = line.run(usable_threads(options_.threads)); !done) return done.error();
     return finish();
   }
@@ -104,7 +107,9 @@ class MetisReader {
       auto c = peek();
       if (!c) return c.error();
       if (*c < 0 || *c == ' ' || *c == '\t' || *c == '\r' || *c == '\n') return Next::kWord;
-      if (word_bytes_ == kMetisWordMax) return metis_error(quoted({word_, word_bytes_}) + " is not a number");
+      if (word_bytes_ == kMetisWordMax) {
+        return metis_error(quoted({word_, word_bytes_}) + " is not a number");
+      }
       word_[word_bytes_++] = static_cast<char>(*c);
       ++at_;
     }
@@ -150,20 +155,24 @@ class MetisReader {
     --line_;
     if (numbers.size() < 2 || numbers.size() > 4 || format.size() > 3 ||
         format.find_first_not_of("01") != std::string::npos) {
-      return metis_error("'VERTICES EDGES [FORMAT [WEIGHTS]]' is expected, as METIS has it (else --from says what it is)");
+      return metis_error(
+          "'VERTICES EDGES [FORMAT [WEIGHTS]]' is expected, as METIS has it (else --from says what "
+          "it is)");
     }
     vertex_count_ = numbers[0];
     edge_count_ = numbers[1];
     format.insert(0, 3 - format.size(), '0');
     has_weights_ = format[2] == '1';
-    skipped_words_ = (format[0] == '1' ? 1 : 0) +
-                     (format[1] == '1' ? (numbers.size() > 3 ? numbers[3] : 1) : 0);
+    skipped_words_ =
+        (format[0] == '1' ? 1 : 0) + (format[1] == '1' ? (numbers.size() > 3 ? numbers[3] : 1) : 0);
     if (options_.weighted && !has_weights_) return metis_error("no weights of edges: leave -w out");
     if (vertex_count_ > options_.vertex_count_max && target_.numbers != nullptr) {
-      return metis_error(fmt::format("{} vertices: this output has at most {}", vertex_count_, options_.vertex_count_max));
+      return metis_error(fmt::format("{} vertices: this output has at most {}", vertex_count_,
+                                     options_.vertex_count_max));
     }
     if (options_.vertices != 0 && options_.vertices < vertex_count_) {
-      return metis_error(fmt::format("{} vertices are more than --vertices {}", vertex_count_, options_.vertices));
+      return metis_error(
+          fmt::format("{} vertices are more than --vertices {}", vertex_count_, options_.vertices));
     }
     ++line_;
     return {};
@@ -175,9 +184,13 @@ class MetisReader {
     batch.weight_type = options_.weight_type;
     batch.edge_count = 0;
     item.names_bytes = 0;
-    if (auto grown = batch.records.reserve(kMetisBatchEdges * batch.edge_bytes()); !grown) return grown.error();
+    if (auto grown = batch.records.reserve(kMetisBatchEdges * batch.edge_bytes()); !grown) {
+      return grown.error();
+    }
     if (target_.names != nullptr) {
-      if (auto grown = item.names.reserve(kMetisBatchEdges * (2 * kMetisWordMax + 16)); !grown) return grown.error();
+      if (auto grown = item.names.reserve(kMetisBatchEdges * (2 * kMetisWordMax + 16)); !grown) {
+        return grown.error();
+      }
     }
     while (batch.edge_count < kMetisBatchEdges && !ended_) {
       auto what = next();
@@ -199,7 +212,8 @@ class MetisReader {
 
   Outcome<void> take_word(MetisItem& item) {
     if (vertex_ >= vertex_count_) {
-      return metis_error(fmt::format("a line more than the {} vertices of the head", vertex_count_));
+      return metis_error(
+          fmt::format("a line more than the {} vertices of the head", vertex_count_));
     }
     if (words_in_line_++ < skipped_words_) return {};
     if (wants_weight_) {
@@ -209,7 +223,8 @@ class MetisReader {
     auto neighbour = number();
     if (!neighbour) return neighbour.error();
     if (*neighbour == 0 || *neighbour > vertex_count_) {
-      return metis_error(fmt::format("{} is none of the vertices 1 to {}", quoted(word()), vertex_count_));
+      return metis_error(
+          fmt::format("{} is none of the vertices 1 to {}", quoted(word()), vertex_count_));
     }
     neighbour_ = *neighbour - 1;
     wants_weight_ = has_weights_;
@@ -250,16 +265,21 @@ class MetisReader {
 
   ReadResult finish() {
     if (vertex_ != vertex_count_) {
-      return metis_error(fmt::format("lines of {} vertices, but the head says {}: is it complete?", vertex_, vertex_count_));
+      return metis_error(fmt::format("lines of {} vertices, but the head says {}: is it complete?",
+                                     vertex_, vertex_count_));
     }
     if (arc_count_ != 2 * edge_count_) {
-      return metis_error(fmt::format("{} neighbours, but the head says {} edges, each at both its ends: is it complete?",
-                                     arc_count_, edge_count_));
+      return metis_error(fmt::format(
+          "{} neighbours, but the head says {} edges, each at both its ends: is it complete?",
+          arc_count_, edge_count_));
     }
     if (arc_count_ == 0) return make_error(EINVAL, "{}: no edges in it", source_.name());
     EdgeListSummary summary{.edge_count = arc_count_, .vertex_count = vertex_count_};
-    if (has_weights_ && !options_.weighted) summary.notes.push_back("METIS: the edges' weights are left out (-w keeps them)");
-    summary.notes.push_back("METIS: every edge is there both ways; vertices count from 1 in it, and from 0 now");
+    if (has_weights_ && !options_.weighted) {
+      summary.notes.push_back("METIS: the edges' weights are left out (-w keeps them)");
+    }
+    summary.notes.push_back(
+        "METIS: every edge is there both ways; vertices count from 1 in it, and from 0 now");
     return summary;
   }
 
@@ -286,7 +306,8 @@ class MetisReader {
 
 }  // namespace
 
-ReadResult read_metis(ByteSource& source, const EdgeListOptions& options, const EdgeTarget& target) {
+ReadResult read_metis(ByteSource& source, const EdgeListOptions& options,
+                      const EdgeTarget& target) {
   return MetisReader(source, options, target).run();
 }
 

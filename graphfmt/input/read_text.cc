@@ -7,8 +7,8 @@
 
 #include "graphfmt/input/edge_source.h"
 #include "graphfmt/input/weights.h"
-#include "graphfmt/sort/line.h"
 #include "graphfmt/output/snap_text.h"
+#include "graphfmt/sort/line.h"
 
 namespace graphlane {
 namespace {
@@ -27,15 +27,17 @@ struct TextPiece {
   EdgeBatch batch;  // its records are names where a NameSink takes them
 };
 
-// A piece costs its text, two or three times that in records, and (in a following writer) up to six or nine
-// times that in text again.
+// A piece costs its text, two or three times that in records, and (in a following writer) up to six
+// or nine times that in text again.
 size_t text_piece_bytes(uint64_t budget_bytes, unsigned threads, bool weighted) {
-  return std::clamp<size_t>(budget_bytes / threads / (weighted ? 14 : 9), kTextPieceMin, kTextPieceMax);
+  return std::clamp<size_t>(budget_bytes / threads / (weighted ? 14 : 9), kTextPieceMin,
+                            kTextPieceMax);
 }
 
 class TextReader {
  public:
-  TextReader(ByteSource& source, const TextPlan& plan, const EdgeListOptions& options, const EdgeTarget& target)
+  TextReader(ByteSource& source, const TextPlan& plan, const EdgeListOptions& options,
+             const EdgeTarget& target)
       : options_(options),
         plan_(plan),
         target_(target),
@@ -51,7 +53,9 @@ class TextReader {
     line.load = [this](TextPiece& piece) { return load(piece); };
     line.work = [this](TextPiece& piece) { return parse(piece); };
     line.unload = [this](TextPiece& piece) { return deliver(piece); };
-    line.settle = [this](TextPiece&) { return target_.numbers != nullptr ? target_.numbers->settle() : Outcome<void>(); };
+    line.settle = [this](TextPiece&) {
+      return target_.numbers != nullptr ? target_.numbers->settle() : Outcome<void>();
+    };
     if (auto done = line.run(threads_); !done) return done.error();
     return finish();
   }
@@ -80,8 +84,9 @@ class TextReader {
 
   Outcome<void> parse(TextPiece& piece) {
     EdgeBatch& batch = piece.batch;
-    const size_t room = target_.names != nullptr ? names_bytes_max(piece_bytes_)
-                                                 : snap_records_bytes_max(piece_bytes_, options_.weighted);
+    const size_t room = target_.names != nullptr
+                            ? names_bytes_max(piece_bytes_)
+                            : snap_records_bytes_max(piece_bytes_, options_.weighted);
     if (auto grown = batch.records.reserve(room); !grown) return grown;
     const std::string_view text(piece.text.data(), piece.text_bytes);
     if (piece.overlong) {
@@ -121,27 +126,32 @@ class TextReader {
     const SnapParsed& parsed = piece.parsed;
     if (parsed.issue) {
       const uint64_t line = line_count_ + parsed.issue->line_index + 1;
-      const bool may_be_header = summary_.edge_count + parsed.edge_count == 0 && !options_.columns.header &&
-                                 (plan_.format == EdgeFormat::kCsv || plan_.format == EdgeFormat::kTsv ||
-                                  plan_.format == EdgeFormat::kSnap) &&
-                                 parsed.issue->reason.ends_with("is not a vertex number") &&
-                                 std::isalpha(static_cast<unsigned char>(parsed.issue->reason[1])) != 0;
-      const bool may_be_csv = plan_.format == EdgeFormat::kSnap && parsed.issue->reason.find(',') < kTokenShown &&
+      const bool may_be_header =
+          summary_.edge_count + parsed.edge_count == 0 && !options_.columns.header &&
+          (plan_.format == EdgeFormat::kCsv || plan_.format == EdgeFormat::kTsv ||
+           plan_.format == EdgeFormat::kSnap) &&
+          parsed.issue->reason.ends_with("is not a vertex number") &&
+          std::isalpha(static_cast<unsigned char>(parsed.issue->reason[1])) != 0;
+      const bool may_be_csv = plan_.format == EdgeFormat::kSnap &&
+                              parsed.issue->reason.find(',') < kTokenShown &&
                               parsed.issue->reason.ends_with("is not a vertex number");
       if (may_be_csv) {
-        return make_error(EINVAL, "{}: line {}: {} (--from csv reads columns with commas)", source_.name(), line,
-                          parsed.issue->reason);
+        return make_error(EINVAL, "{}: line {}: {} (--from csv reads columns with commas)",
+                          source_.name(), line, parsed.issue->reason);
       }
-      return make_error(EINVAL, "{}: line {}: {}{}", source_.name(), line, parsed.issue->reason,
-                        may_be_header ? " (--header skips a first line of names, --renumber MAP takes words for "
-                                        "vertices)" : "");
+      return make_error(
+          EINVAL, "{}: line {}: {}{}", source_.name(), line, parsed.issue->reason,
+          may_be_header ? " (--header skips a first line of names, --renumber MAP takes words for "
+                          "vertices)"
+                        : "");
     }
     line_count_ += parsed.line_count;
     rounded_count_ += parsed.rounded_count;
     summary_.edge_count += parsed.edge_count;
     if (parsed.edge_count == 0) return {};
     if (target_.names != nullptr) {
-      return target_.names->take_names(piece.batch.records.data(), piece.names_bytes, parsed.edge_count);
+      return target_.names->take_names(piece.batch.records.data(), piece.names_bytes,
+                                       parsed.edge_count);
     }
     summary_.vertex_count = std::max(summary_.vertex_count, uint64_t{parsed.vertex_max} + 1);
     return target_.numbers->take(piece.batch);
@@ -150,16 +160,18 @@ class TextReader {
   ReadResult finish() {
     const uint64_t declared = plan_.declared_lines.value_or(summary_.edge_count);
     if (summary_.edge_count != declared) {
-      return make_error(EINVAL, "{}: line {}: {} edges, but the head of the file says {}: is it complete?",
+      return make_error(EINVAL,
+                        "{}: line {}: {} edges, but the head of the file says {}: is it complete?",
                         source_.name(), line_count_ + 1, summary_.edge_count, declared);
     }
     if (summary_.edge_count == 0) return make_error(EINVAL, "{}: no edges in it", source_.name());
     if (plan_.declared_vertices) summary_.vertex_count = *plan_.declared_vertices;
     summary_.notes = plan_.notes;
     if (rounded_count_ > 0) {
-      summary_.notes.push_back(fmt::format("{} weights have more digits than {} holds, and are rounded{}", rounded_count_,
-                                           name_of(options_.weight_type),
-                                           options_.weight_type == WeightType::kFloat32 ? " (--weights float64 keeps more)" : ""));
+      summary_.notes.push_back(fmt::format(
+          "{} weights have more digits than {} holds, and are rounded{}", rounded_count_,
+          name_of(options_.weight_type),
+          options_.weight_type == WeightType::kFloat32 ? " (--weights float64 keeps more)" : ""));
     }
     return summary_;
   }
@@ -182,7 +194,8 @@ class TextReader {
 
 }  // namespace
 
-ReadResult read_text(ByteSource& source, const TextPlan& plan, const EdgeListOptions& options, const EdgeTarget& target) {
+ReadResult read_text(ByteSource& source, const TextPlan& plan, const EdgeListOptions& options,
+                     const EdgeTarget& target) {
   return TextReader(source, plan, options, target).run();
 }
 

@@ -34,10 +34,13 @@ uint32_t length_at(const char* name) {
 std::optional<uint64_t> canonical_number(std::string_view word, bool& negative) {
   negative = word.starts_with('-');
   const std::string_view digits = word.substr(negative ? 1 : 0);
-  if (digits.empty() || digits.size() > 20 || digits[0] < '0' || digits[0] > '9') return std::nullopt;
+  if (digits.empty() || digits.size() > 20 || digits[0] < '0' || digits[0] > '9') {
+    return std::nullopt;
+  }
   if (digits[0] == '0' && (digits.size() > 1 || negative)) return std::nullopt;
   uint64_t number = 0;
-  const auto [behind, status] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const auto [behind, status] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (status != std::errc{} || behind != digits.data() + digits.size()) return std::nullopt;
   if (negative && number > uint64_t{1} << 63) return std::nullopt;
   return negative ? 0 - number : number;
@@ -48,7 +51,9 @@ size_t make_key(std::string_view word, char* key) {
   bool negative = false;
   if (const auto number = canonical_number(word, negative)) {
     key[0] = negative ? kNegative : kNumber;
-    for (int byte = 0; byte < 8; ++byte) key[1 + byte] = static_cast<char>(*number >> (56 - 8 * byte));
+    for (int byte = 0; byte < 8; ++byte) {
+      key[1 + byte] = static_cast<char>(*number >> (56 - 8 * byte));
+    }
     return kKeyOfNumber;
   }
   key[0] = kWord;
@@ -97,7 +102,8 @@ Outcome<std::unique_ptr<Renumberer>> Renumberer::create(const EdgeListOptions& o
   const std::string beside = std::filesystem::path(map->final_path()).parent_path().string();
   auto spill = open_spill_file(options.spill_directory.empty() ? beside : options.spill_directory);
   if (!spill) return spill.error();
-  std::unique_ptr<Renumberer> renumberer(new Renumberer(options, std::move(*map), std::move(*spill)));
+  std::unique_ptr<Renumberer> renumberer(
+      new Renumberer(options, std::move(*map), std::move(*spill)));
   if (auto reserved = renumberer->reserve(); !reserved) return reserved.error();
   return renumberer;
 }
@@ -115,7 +121,8 @@ Outcome<void> Renumberer::reserve() {
   // Offsets are uint32.
   const size_t names_bytes = std::min<uint64_t>(memory / 4, uint64_t{4} << 30);
   size_t slot_count = 1024;
-  while (slot_count * 2 * 6 <= memory / 4) slot_count *= 2;  // 4 bytes a slot, 4 an offset for every second
+  // 4 bytes a slot, 4 an offset for every second
+  while (slot_count * 2 * 6 <= memory / 4) slot_count *= 2;
   slot_mask_ = slot_count - 1;
   const std::pair<Buffer*, size_t> wanted[] = {{&names_, names_bytes},
                                                {&slots_, slot_count * sizeof(uint32_t)},
@@ -159,8 +166,12 @@ Outcome<void> Renumberer::take_names(const char* names, size_t names_bytes, size
       at += kNameHead + length;
     }
     const size_t needed = 2 * kNameHead + keys[0].size() + keys[1].size();
-    if (needed > names_.size()) return make_error(EINVAL, "{}: a name of {} bytes: too long for this --memory", options_.path, needed);
-    const bool full = names_.size() - names_bytes_ < needed || name_count_ + 2 > offsets_.size() / sizeof(uint32_t) ||
+    if (needed > names_.size()) {
+      return make_error(EINVAL, "{}: a name of {} bytes: too long for this --memory", options_.path,
+                        needed);
+    }
+    const bool full = names_.size() - names_bytes_ < needed ||
+                      name_count_ + 2 > offsets_.size() / sizeof(uint32_t) ||
                       edges_.size() - edges_bytes_ < edge_bytes_;
     if (full) {
       if (auto closed = close_run(); !closed) return closed;
@@ -188,8 +199,11 @@ Outcome<void> Renumberer::close_run() {
   auto* const order = slots_.as<uint32_t>();
   uint32_t* const ranks = order + slots_.size() / sizeof(uint32_t) / 2;
   for (uint32_t place = 0; place < name_count_; ++place) order[place] = place;
-  std::sort(order, order + name_count_, [this](uint32_t a, uint32_t b) { return key_at(a) < key_at(b); });
-  Run run{.names_offset = spill_bytes_, .names_bytes = names_bytes_, .edge_count = edges_bytes_ / edge_bytes_,
+  std::sort(order, order + name_count_,
+            [this](uint32_t a, uint32_t b) { return key_at(a) < key_at(b); });
+  Run run{.names_offset = spill_bytes_,
+          .names_bytes = names_bytes_,
+          .edge_count = edges_bytes_ / edge_bytes_,
           .name_count = name_count_};
   std::string sorted;
   for (uint32_t rank = 0; rank < name_count_; ++rank) {
@@ -223,7 +237,8 @@ Outcome<uint64_t> Renumberer::merge_names() {
   const uint64_t share = std::clamp<uint64_t>(memory / 2 / runs_.size(), 16 << 10, 4 << 20);
   std::vector<Cursor> cursors(runs_.size());
   const auto flush_table = [this](Cursor& cursor) -> Outcome<void> {
-    auto written = pwrite_full(spill_.get(), cursor.table.data(), cursor.table_bytes, cursor.run->table_offset + cursor.table_written);
+    auto written = pwrite_full(spill_.get(), cursor.table.data(), cursor.table_bytes,
+                               cursor.run->table_offset + cursor.table_written);
     if (!written) return os_error(written.error().code, "a temporary file", "cannot write");
     cursor.table_written += std::exchange(cursor.table_bytes, 0);
     return {};
@@ -249,10 +264,14 @@ Outcome<uint64_t> Renumberer::merge_names() {
       } else {
         std::memmove(cursor.names.data(), name, there);
       }
-      const size_t length = std::min<uint64_t>(cursor.names.size() - there, cursor.run->names_bytes - cursor.names_read);
-      auto count = pread_full(spill_.get(), cursor.names.data() + there, length, cursor.run->names_offset + cursor.names_read);
+      const size_t length = std::min<uint64_t>(cursor.names.size() - there,
+                                               cursor.run->names_bytes - cursor.names_read);
+      auto count = pread_full(spill_.get(), cursor.names.data() + there, length,
+                              cursor.run->names_offset + cursor.names_read);
       if (!count) return os_error(count.error().code, "a temporary file", "cannot read");
-      if (*count != length) return make_error(EIO, "a temporary file is shorter than what was written");
+      if (*count != length) {
+        return make_error(EIO, "a temporary file is shorter than what was written");
+      }
       cursor.names_read += length;
       cursor.at = 0;
       cursor.end = there + length;
@@ -276,7 +295,8 @@ Outcome<uint64_t> Renumberer::merge_names() {
     Cursor& cursor = cursors[heap.back()];
     if (count == 0 || cursor.key != last) {
       if (count == options_.vertex_count_max) {
-        return make_error(EINVAL, "{}: more than {} different vertices: this output has no more", options_.path, count);
+        return make_error(EINVAL, "{}: more than {} different vertices: this output has no more",
+                          options_.path, count);
       }
       last = cursor.key;
       text += std::to_string(count);
@@ -326,17 +346,24 @@ Outcome<bool> Renumberer::load(Item& item) {
     const size_t bytes = run.name_count * sizeof(uint32_t);
     if (auto grown = table_->reserve(bytes); !grown) return grown.error();
     auto count = pread_full(spill_.get(), table_->data(), bytes, run.table_offset);
-    if (!count || *count != bytes) return os_error(count ? EIO : count.error().code, "a temporary file", "cannot read");
+    if (!count || *count != bytes) {
+      return os_error(count ? EIO : count.error().code, "a temporary file", "cannot read");
+    }
   }
   const size_t edge_count = std::min<uint64_t>(kRenumberBatchEdges, run.edge_count - run_edge_);
   EdgeBatch& batch = item.batch;
   batch.weighted = options_.weighted;
   batch.weight_type = options_.weight_type;
   batch.edge_count = edge_count;
-  if (auto grown = batch.records.reserve(kRenumberBatchEdges * batch.edge_bytes()); !grown) return grown.error();
+  if (auto grown = batch.records.reserve(kRenumberBatchEdges * batch.edge_bytes()); !grown) {
+    return grown.error();
+  }
   const size_t bytes = edge_count * edge_bytes_;
-  auto count = pread_full(spill_.get(), batch.records.data(), bytes, run.edges_offset + run_edge_ * edge_bytes_);
-  if (!count || *count != bytes) return os_error(count ? EIO : count.error().code, "a temporary file", "cannot read");
+  auto count = pread_full(spill_.get(), batch.records.data(), bytes,
+                          run.edges_offset + run_edge_ * edge_bytes_);
+  if (!count || *count != bytes) {
+    return os_error(count ? EIO : count.error().code, "a temporary file", "cannot read");
+  }
   run_edge_ += edge_count;
   item.table = table_;
   return true;
@@ -361,7 +388,8 @@ Outcome<uint64_t> Renumberer::hand_on(EdgeSink& sink, unsigned threads) {
   auto vertex_count = merge_names();
   if (!vertex_count) return vertex_count.error();
   if (options_.vertices != 0 && *vertex_count > options_.vertices) {
-    return make_error(EINVAL, "{}: {} different vertices are more than --vertices {}", options_.path, *vertex_count, options_.vertices);
+    return make_error(EINVAL, "{}: {} different vertices are more than --vertices {}",
+                      options_.path, *vertex_count, options_.vertices);
   }
   Line<Item> line;
   line.load = [this](Item& item) { return load(item); };

@@ -1,7 +1,8 @@
 // Renumberer: vertices of any names become 0 … n-1, within a memory budget.
 //
-// Names are whole numbers from -2^63 to 2^64-1 as they are usually written, which are numbered first, by
-// their value, and any other words, by their bytes. "07" is a word. MAP gets a line for each vertex:
+// Names are whole numbers from -2^63 to 2^64-1 as they are usually written, which are numbered
+// first, by their value, and any other words, by their bytes. "07" is a word. MAP gets a line for
+// each vertex:
 //
 //   0<TAB>17            NUMBER<TAB>NAME, in order of the numbers
 //   1<TAB>alice
@@ -64,7 +65,7 @@ class Renumberer : public NameSink {
   size_t names_bytes_ = 0;
   Buffer offsets_;  // uint32: where the name of a place begins
   uint32_t name_count_ = 0;
-  Buffer slots_;    // uint32: a place + 1; 0: free. A power of two of them.
+  Buffer slots_;  // uint32: a place + 1; 0: free. A power of two of them.
   size_t slot_mask_ = 0;
   Buffer edges_;
   size_t edges_bytes_ = 0;

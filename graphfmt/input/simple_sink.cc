@@ -11,20 +11,26 @@ constexpr size_t kSimpleBatchEdges = size_t{64} << 10;
 
 }  // namespace
 
-SimpleSink::SimpleSink(EdgeSink& next, bool weighted, WeightType type, uint64_t memory_bytes, std::string spill_directory)
+SimpleSink::SimpleSink(EdgeSink& next, bool weighted, WeightType type, uint64_t memory_bytes,
+                       std::string spill_directory)
     : next_(next),
       weighted_(weighted),
       type_(type),
-      sorter_(EdgeOrder::kSourceTarget, edge_size_bytes(weighted, type), memory_bytes, std::move(spill_directory)) {}
+      sorter_(EdgeOrder::kSourceTarget, edge_size_bytes(weighted, type), memory_bytes,
+              std::move(spill_directory)) {}
 
-Outcome<void> SimpleSink::take(EdgeBatch& batch) { return sorter_.add(batch.records.data(), batch.edge_count); }
+Outcome<void> SimpleSink::take(EdgeBatch& batch) {
+  return sorter_.add(batch.records.data(), batch.edge_count);
+}
 
 // The next edges that stay. A batch may have none while there are more.
 Outcome<bool> SimpleSink::load(EdgeBatch& batch) {
   batch.weighted = weighted_;
   batch.weight_type = type_;
   const size_t edge_bytes = batch.edge_bytes();
-  if (auto grown = batch.records.reserve(kSimpleBatchEdges * edge_bytes); !grown) return grown.error();
+  if (auto grown = batch.records.reserve(kSimpleBatchEdges * edge_bytes); !grown) {
+    return grown.error();
+  }
   batch.edge_count = 0;
   while (batch.edge_count == 0) {
     auto count = sorter_.next(batch.records.data(), kSimpleBatchEdges);

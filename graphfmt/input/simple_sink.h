@@ -1,5 +1,5 @@
-// SimpleSink: hands on a simple graph: edges sorted by source and target, without self-loops, and of
-// equal pairs the first of the input alone, with its weight.
+// SimpleSink: hands on a simple graph: edges sorted by source and target, without self-loops, and
+// of equal pairs the first of the input alone, with its weight.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,8 @@ namespace graphlane {
 
 class SimpleSink : public EdgeSink {
  public:
-  SimpleSink(EdgeSink& next, bool weighted, WeightType type, uint64_t memory_bytes, std::string spill_directory);
+  SimpleSink(EdgeSink& next, bool weighted, WeightType type, uint64_t memory_bytes,
+             std::string spill_directory);
 
   Outcome<void> take(EdgeBatch& batch) override;
   // After the last take(): everything to the next sink.

@@ -28,23 +28,33 @@ struct ForeignMagic {
 constexpr ForeignMagic kForeignBinary[] = {
     {0, "PAR1"sv, "a Parquet file",
      "`duckdb -c \"COPY (SELECT * FROM '{}') TO 'list.csv'\"` makes CSV of it"},
-    {0, "PK\x03\x04"sv, "a zip archive", "`unzip -p {} | graphlane convert - OUT` reads what is in it"},
-    {257, "ustar"sv, "a tar archive", "`tar -xOf {} MEMBER | graphlane convert - OUT` reads a file of it"},
-    {0, "7z\xbc\xaf\x27\x1c"sv, "a 7z archive", "`7z x -so {} | graphlane convert - OUT` reads what is in it"},
-    {0, "Rar!\x1a\x07"sv, "a RAR archive", "`unrar p -inul {} | graphlane convert - OUT` reads what is in it"},
+    {0, "PK\x03\x04"sv, "a zip archive",
+     "`unzip -p {} | graphlane convert - OUT` reads what is in it"},
+    {257, "ustar"sv, "a tar archive",
+     "`tar -xOf {} MEMBER | graphlane convert - OUT` reads a file of it"},
+    {0, "7z\xbc\xaf\x27\x1c"sv, "a 7z archive",
+     "`7z x -so {} | graphlane convert - OUT` reads what is in it"},
+    {0, "Rar!\x1a\x07"sv, "a RAR archive",
+     "`unrar p -inul {} | graphlane convert - OUT` reads what is in it"},
     {0, "LZIP"sv, "lzip data", "`lzip -dc {} | graphlane convert - OUT` reads it"},
     {0, "\x89LZO"sv, "lzop data", "`lzop -dc {} | graphlane convert - OUT` reads it"},
-    {0, "\x02\x21\x4c\x18"sv, "lz4 data of the legacy format", "`lz4 -dc {} | graphlane convert - OUT` reads it"},
+    {0, "\x02\x21\x4c\x18"sv, "lz4 data of the legacy format",
+     "`lz4 -dc {} | graphlane convert - OUT` reads it"},
     {0, "\xff\x06\0\0sNaPpY"sv, "snappy data", "`snzip -dc {} | graphlane convert - OUT` reads it"},
     {0, "\x89HDF\r\n\x1a\n"sv, "an HDF5 file", "write its columns as CSV with h5py or pandas"},
     {0, "\x93NUMPY"sv, "an array of numpy",
-     "`python3 -c \"import numpy; numpy.load('{}').astype('<u8').tofile('list.u64')\"` makes pairs of it"},
+     "`python3 -c \"import numpy; numpy.load('{}').astype('<u8').tofile('list.u64')\"` makes pairs "
+     "of it"},
     {0, "ARROW1"sv, "an Arrow file", "write it as CSV with pyarrow or polars"},
     {0, "Obj\x01"sv, "an Avro file", "write its columns as CSV"},
     {0, "SQLite format 3\0"sv, "an SQLite database",
      "`sqlite3 -csv {} 'SELECT …' | graphlane convert --from csv - OUT` reads a table of it"},
-    {0, "\x7f" "ELF"sv, "a program", "name the edge list"},
-    {0, "MATLAB 5.0 MAT-file"sv, "a MATLAB file", "write it as Matrix Market with scipy.io.mmwrite"},
+    {0,
+     "\x7f"
+     "ELF"sv,
+     "a program", "name the edge list"},
+    {0, "MATLAB 5.0 MAT-file"sv, "a MATLAB file",
+     "write it as Matrix Market with scipy.io.mmwrite"},
 };
 
 // Magics of three bytes or fewer, or words: where text is expected.
@@ -52,20 +62,27 @@ constexpr ForeignMagic kForeignText[] = {
     {0, "\x1f\x9d"sv, "compress data", "`zcat {} | graphlane convert - OUT` reads it"},
     {0, "ORC"sv, "an ORC file", "write its columns as CSV"},
     {0, "%PDF-"sv, "a PDF document", "name the edge list"},
-    {0, "\xff\xfe"sv, "UTF-16 text", "`iconv -f UTF-16 -t UTF-8 {} | graphlane convert - OUT` reads it"},
-    {0, "\xfe\xff"sv, "UTF-16 text", "`iconv -f UTF-16 -t UTF-8 {} | graphlane convert - OUT` reads it"},
-    {0, "version https://git-lfs"sv, "a pointer of Git LFS, not the file itself", "`git lfs pull` fetches it"},
+    {0, "\xff\xfe"sv, "UTF-16 text",
+     "`iconv -f UTF-16 -t UTF-8 {} | graphlane convert - OUT` reads it"},
+    {0, "\xfe\xff"sv, "UTF-16 text",
+     "`iconv -f UTF-16 -t UTF-8 {} | graphlane convert - OUT` reads it"},
+    {0, "version https://git-lfs"sv, "a pointer of Git LFS, not the file itself",
+     "`git lfs pull` fetches it"},
     {0, "#BVGraph properties"sv, "the properties of a WebGraph",
-     "`java it.unimi.dsi.webgraph.ArcListASCIIGraph BASENAME list.txt` makes an edge list of the graph"},
+     "`java it.unimi.dsi.webgraph.ArcListASCIIGraph BASENAME list.txt` makes an edge list of the "
+     "graph"},
     {0, "AdjacencyGraph"sv, "an adjacency graph of Ligra or PBBS", "write it as an edge list"},
-    {0, "WeightedAdjacencyGraph"sv, "an adjacency graph of Ligra or PBBS", "write it as an edge list"},
+    {0, "WeightedAdjacencyGraph"sv, "an adjacency graph of Ligra or PBBS",
+     "write it as an edge list"},
     {0, "EdgeArray"sv, "an edge array of PBBS", "without its first line it is an edge list"},
     {0, "*"sv, "a Pajek file", "write it as an edge list with networkx or igraph"},
-    {0, "<!DOCTYPE html"sv, "a web page, perhaps of a download that failed", "fetch the file itself"},
+    {0, "<!DOCTYPE html"sv, "a web page, perhaps of a download that failed",
+     "fetch the file itself"},
     {0, "<html"sv, "a web page, perhaps of a download that failed", "fetch the file itself"},
     {0, "<gexf"sv, "a GEXF file", "write it as an edge list with networkx"},
     {0, "<graphml"sv, "a GraphML file", "write it as an edge list with networkx or igraph"},
-    {0, "<http"sv, "RDF triples", "write subject and object as CSV, and convert it with --renumber MAP"},
+    {0, "<http"sv, "RDF triples",
+     "write subject and object as CSV, and convert it with --renumber MAP"},
     {0, "<?xml"sv, "an XML file", "write its edges as an edge list"},
     {0, "{"sv, "JSON", "write its edges as CSV, with jq -r '… | @csv'"},
     {0, "["sv, "JSON", "write its edges as CSV, with jq -r '… | @csv'"},
@@ -79,12 +96,15 @@ constexpr ForeignMagic kForeignText[] = {
 
 std::string with_path(std::string_view remedy, const std::string& path) {
   std::string text(remedy);
-  if (const size_t at = text.find("{}"); at != std::string::npos) text.replace(at, 2, path == "-" ? "FILE" : path);
+  if (const size_t at = text.find("{}"); at != std::string::npos) {
+    text.replace(at, 2, path == "-" ? "FILE" : path);
+  }
   return text;
 }
 
 template <size_t N>
-std::optional<std::string> find_magic(const ForeignMagic (&magics)[N], const std::string& path, std::string_view head) {
+std::optional<std::string> find_magic(const ForeignMagic (&magics)[N], const std::string& path,
+                                      std::string_view head) {
   for (const ForeignMagic& magic : magics) {
     if (head.size() < magic.offset || !head.substr(magic.offset).starts_with(magic.magic)) continue;
     return fmt::format("is {}, which is not read: {}", magic.kind, with_path(magic.remedy, path));
@@ -101,7 +121,9 @@ bool is_webgraph(const std::string& path) {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-bool is_ascii_text(char c) { return (c >= 0x20 && c < 0x7f) || c == '\t' || c == '\n' || c == '\r'; }
+bool is_ascii_text(char c) {
+  return (c >= 0x20 && c < 0x7f) || c == '\t' || c == '\n' || c == '\r';
+}
 
 template <class T>
 T number_at(const char* at) {
@@ -113,15 +135,16 @@ T number_at(const char* at) {
 // A weight that a user would plausibly give an edge.
 bool is_likely_weight(const char* at, WeightType type) {
   if (type == WeightType::kInt64) return std::abs(number_at<int64_t>(at) / 2) < int64_t{1} << 60;
-  const double value = type == WeightType::kFloat32 ? double{number_at<float>(at)} : number_at<double>(at);
+  const double value =
+      type == WeightType::kFloat32 ? double{number_at<float>(at)} : number_at<double>(at);
   return value == 0 || (std::isfinite(value) && std::abs(value) > 1e-10 && std::abs(value) < 1e15);
 }
 
 struct RecordsLook {
   size_t count = 0;
-  bool vertices_fit = true;    // below 2^32
-  bool weights_fit = true;     // all of them likely
-  bool any_weight = false;     // not zero
+  bool vertices_fit = true;  // below 2^32
+  bool weights_fit = true;   // all of them likely
+  bool any_weight = false;   // not zero
   bool any_likely_weight = false;
   size_t weightlike_words = 0;  // of the vertices' words, those that a float's bits look like
   bool all_small = true;        // all of the vertices' words, below 2^28
@@ -154,7 +177,8 @@ constexpr size_t kRecordsToJudge = 2;
 // Fewer may be so by chance, where vertices are large numbers.
 constexpr size_t kRecordsToJudgeLarge = 16;
 
-// Whether the bytes can hardly be anything else: what a narrower layout would make of them is absurd.
+// Whether the bytes can hardly be anything else: what a narrower layout would make of them is
+// absurd.
 bool is_surely(std::string_view head, uint64_t size_bytes, const BinaryLayout& layout) {
   if (size_bytes % layout.record_bytes() != 0) return false;
   const RecordsLook look = look_at_records(head, layout);
@@ -193,8 +217,9 @@ bool looks_big_endian(std::string_view head) {
 }
 
 std::string name_of(const BinaryLayout& layout) {
-  return fmt::format("pairs of {}-bit numbers{}", 8 * layout.vertex_bytes,
-                     layout.weight ? fmt::format(" with {} weights", graphlane::name_of(*layout.weight)) : "");
+  return fmt::format(
+      "pairs of {}-bit numbers{}", 8 * layout.vertex_bytes,
+      layout.weight ? fmt::format(" with {} weights", graphlane::name_of(*layout.weight)) : "");
 }
 
 std::string_view first_data_line(std::string_view head) {
@@ -204,7 +229,9 @@ std::string_view first_data_line(std::string_view head) {
     head.remove_prefix(std::min(end + 1, head.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
     const size_t begin = line.find_first_not_of(" \t");
-    if (begin != std::string_view::npos && line[begin] != '#' && line[begin] != '%') return line.substr(begin);
+    if (begin != std::string_view::npos && line[begin] != '#' && line[begin] != '%') {
+      return line.substr(begin);
+    }
   }
   return {};
 }
@@ -238,11 +265,14 @@ BinaryLayout layout_of(const EdgeListOptions& options) {
   return layout;
 }
 
-std::optional<std::string> foreign_kind(const std::string& path, std::string_view head, bool binary_expected) {
+std::optional<std::string> foreign_kind(const std::string& path, std::string_view head,
+                                        bool binary_expected) {
   if (is_webgraph(path)) {
     const std::string base = path.substr(0, path.size() - 6);
-    return fmt::format("is a WebGraph, which is not read: `java it.unimi.dsi.webgraph.ArcListASCIIGraph {} "
-                       "list.txt` makes an edge list of it", base);
+    return fmt::format(
+        "is a WebGraph, which is not read: `java it.unimi.dsi.webgraph.ArcListASCIIGraph {} "
+        "list.txt` makes an edge list of it",
+        base);
   }
   if (auto kind = find_magic(kForeignBinary, path, head)) return kind;
   if (binary_expected) return std::nullopt;
@@ -259,17 +289,23 @@ bool is_text(std::string_view head) {
 
 bool is_binary(std::string_view head) { return head.find('\0') != std::string_view::npos; }
 
-std::optional<std::string> why_not_layout(std::string_view head, uint64_t size_bytes, const BinaryLayout& layout) {
-  const auto believed = [&] { return fmt::format("(--as-given believes that it is {})", name_of(layout)); };
+std::optional<std::string> why_not_layout(std::string_view head, uint64_t size_bytes,
+                                          const BinaryLayout& layout) {
+  const auto believed = [&] {
+    return fmt::format("(--as-given believes that it is {})", name_of(layout));
+  };
   const auto looks_like = [&](const BinaryLayout& other) {
-    const bool other_weight = layout.vertex_bytes == other.vertex_bytes && layout.weight.has_value() != other.weight.has_value();
+    const bool other_weight = layout.vertex_bytes == other.vertex_bytes &&
+                              layout.weight.has_value() != other.weight.has_value();
     if (other_weight && !other.weight) {
-      return fmt::format("looks like {}, without weights: leave -w out {}", name_of(other), believed());
+      return fmt::format("looks like {}, without weights: leave -w out {}", name_of(other),
+                         believed());
     }
     if (other_weight && other.options().ends_with(" -w")) {
       return fmt::format("looks like {}: -w reads it {}", name_of(other), believed());
     }
-    return fmt::format("looks like {}: {} reads it {}", name_of(other), other.options(), believed());
+    return fmt::format("looks like {}: {} reads it {}", name_of(other), other.options(),
+                       believed());
   };
   const RecordsLook look = look_at_records(head, layout);
   const bool judged = look.count >= kRecordsToJudge;
@@ -278,36 +314,49 @@ std::optional<std::string> why_not_layout(std::string_view head, uint64_t size_b
       if (is_surely(head, size_bytes, other)) return looks_like(other);
     }
     if (looks_big_endian(head)) {
-      return fmt::format("looks like big-endian numbers: numpy.fromfile(…, '>u4').astype('<u4').tofile(…) turns "
-                         "them {}", believed());
+      return fmt::format(
+          "looks like big-endian numbers: numpy.fromfile(…, '>u4').astype('<u4').tofile(…) turns "
+          "them {}",
+          believed());
     }
     return std::nullopt;
   }
   if (!judged) return std::nullopt;
   for (const BinaryLayout& other : kTellingLayouts) {
     // Vertices of 64 bits, and weights, are seldom there by chance.
-    const bool contradicts = !look.vertices_fit || !look.weights_fit || other.vertex_bytes > layout.vertex_bytes;
-    if (contradicts && !is_same(other, layout) && is_surely(head, size_bytes, other)) return looks_like(other);
+    const bool contradicts =
+        !look.vertices_fit || !look.weights_fit || other.vertex_bytes > layout.vertex_bytes;
+    if (contradicts && !is_same(other, layout) && is_surely(head, size_bytes, other)) {
+      return looks_like(other);
+    }
   }
   const BinaryLayout pairs{};
   const bool may_be_pairs = size_bytes % pairs.record_bytes() == 0;
   // Large ones may be meant: --renumber takes them, and the reader says so.
-  if (!look.vertices_fit && may_be_pairs && look_at_records(head, pairs).all_small) return looks_like(pairs);
+  if (!look.vertices_fit && may_be_pairs && look_at_records(head, pairs).all_small) {
+    return looks_like(pairs);
+  }
   // No weight is likely: they are almost zero, as vertices that are taken for weights.
-  if (layout.weight && look.any_weight && !look.any_likely_weight && may_be_pairs) return looks_like(pairs);
+  if (layout.weight && look.any_weight && !look.any_likely_weight && may_be_pairs) {
+    return looks_like(pairs);
+  }
   return std::nullopt;
 }
 
 std::string guess_layout(std::string_view head, uint64_t size_bytes) {
   for (const BinaryLayout& layout : kTellingLayouts) {
-    if (is_surely(head, size_bytes, layout)) return fmt::format("{} fits its first bytes", layout.options());
+    if (is_surely(head, size_bytes, layout)) {
+      return fmt::format("{} fits its first bytes", layout.options());
+    }
   }
   return "--from bin, u32 or u64 says what it is";
 }
 
 std::optional<EdgeFormat> banner_of(std::string_view head) {
   if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
-  if (head.starts_with("%%MatrixMarket") || head.starts_with("%MatrixMarket")) return EdgeFormat::kMtx;
+  if (head.starts_with("%%MatrixMarket") || head.starts_with("%MatrixMarket")) {
+    return EdgeFormat::kMtx;
+  }
   if (head.starts_with("%")) {
     const auto words = columns_of(head.substr(1, std::min(head.find('\n'), head.size()) - 1), ' ');
     if (words[0] == "sym" || words[0] == "asym" || words[0] == "bip") return EdgeFormat::kKonect;
@@ -333,11 +382,15 @@ EdgeFormat resolve_format(const EdgeListOptions& options, std::string_view head)
   if (extension == ".u64") return EdgeFormat::kU64;
   // Columns that are named are taken as they stand.
   const bool plain_columns = options.columns.source != 0 || options.columns.delimiter != 0;
-  if (const auto banner = banner_of(head); banner && !(plain_columns && *banner == EdgeFormat::kKonect)) return *banner;
+  if (const auto banner = banner_of(head);
+      banner && !(plain_columns && *banner == EdgeFormat::kKonect)) {
+    return *banner;
+  }
   if (options.columns.delimiter != 0) return EdgeFormat::kCsv;
   if (extension == ".metis" || extension == ".graph") return EdgeFormat::kMetis;
   const std::string_view line = first_data_line(head);
-  if (extension == ".csv" || line.find(',') != std::string_view::npos || line.find(';') != std::string_view::npos) {
+  if (extension == ".csv" || line.find(',') != std::string_view::npos ||
+      line.find(';') != std::string_view::npos) {
     return EdgeFormat::kCsv;
   }
   if (extension == ".tsv" && line.find('\t') != std::string_view::npos) return EdgeFormat::kTsv;

@@ -1,5 +1,5 @@
-// Sniff: checks that the first bytes of an input fit its name or --from. A format that is not read is refused
-// by name, with the program that makes it readable.
+// Sniff: checks that the first bytes of an input fit its name or --from. A format that is not read
+// is refused by name, with the program that makes it readable.
 //
 // Pure functions of the bytes; --as-given switches the refusals off.
 #pragma once
@@ -26,18 +26,21 @@ struct BinaryLayout {
 // The layout that `options` say, with the format's own type of weights unless another is given.
 BinaryLayout layout_of(const EdgeListOptions& options);
 
-// A description of a file of a foreign kind: "a zip archive: `unzip -p a.zip | graphlane convert - OUT` reads
-// a file in it". With `binary_expected`, magics that could be four bytes of a vertex are ignored.
-std::optional<std::string> foreign_kind(const std::string& path, std::string_view head, bool binary_expected);
+// A description of a file of a foreign kind: "a zip archive: `unzip -p a.zip | graphlane convert -
+// OUT` reads a file in it". With `binary_expected`, magics that could be four bytes of a vertex are
+// ignored.
+std::optional<std::string> foreign_kind(const std::string& path, std::string_view head,
+                                        bool binary_expected);
 
 // Text of ASCII characters alone, or with a UTF-8 byte order mark.
 bool is_text(std::string_view head);
 // Bytes that no text has.
 bool is_binary(std::string_view head);
 
-// Why the bytes do not look like records of `layout`, with the options that read them; nothing if they do.
-// `size_bytes`: of all, 0: unknown.
-std::optional<std::string> why_not_layout(std::string_view head, uint64_t size_bytes, const BinaryLayout& layout);
+// Why the bytes do not look like records of `layout`, with the options that read them; nothing if
+// they do. `size_bytes`: of all, 0: unknown.
+std::optional<std::string> why_not_layout(std::string_view head, uint64_t size_bytes,
+                                          const BinaryLayout& layout);
 // The options that would read the bytes, as far as they tell, for input without --from.
 std::string guess_layout(std::string_view head, uint64_t size_bytes);
 

@@ -1,7 +1,7 @@
 #include "graphfmt/input/text_plan.h"
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "graphfmt/input/sniff.h"
@@ -51,12 +51,17 @@ class HeadLines {
   uint64_t count_ = 0;
 };
 
-bool is_blank_line(std::string_view line) { return line.find_first_not_of(" \t") == std::string_view::npos; }
+bool is_blank_line(std::string_view line) {
+  return line.find_first_not_of(" \t") == std::string_view::npos;
+}
 
 class TextPlanner {
  public:
   TextPlanner(const EdgeListOptions& options, EdgeFormat format, std::string_view head)
-      : options_(options), head_bytes_(head.size()), lines_(head), mark_bytes_(head.starts_with(kUtf8Mark) ? kUtf8Mark.size() : 0) {
+      : options_(options),
+        head_bytes_(head.size()),
+        lines_(head),
+        mark_bytes_(head.starts_with(kUtf8Mark) ? kUtf8Mark.size() : 0) {
     plan_.format = format;
     lines_ = HeadLines(head.substr(mark_bytes_));
     SnapDialect& numbers = plan_.dialect.numbers;
@@ -87,14 +92,18 @@ class TextPlanner {
     if (options_.columns.source != 0) choose_columns();
     if (!options_.renumber_map.empty()) {
       if (plan_.target_offset != 0) {
-        return here("two sets of vertices with the same numbers: --renumber cannot tell them apart, and without it they are "
-                    "read");
+        return here(
+            "two sets of vertices with the same numbers: --renumber cannot tell them apart, and "
+            "without it they are "
+            "read");
       }
       // Names are no numbers yet.
       plan_.declared_vertices.reset();
       if (auto none = check_no_header(); !none) return none.error();
     }
-    if (numbers().base == 1 && options_.renumber_map.empty()) plan_.notes.push_back("vertices count from 1 in it, and from 0 now");
+    if (numbers().base == 1 && options_.renumber_map.empty()) {
+      plan_.notes.push_back("vertices count from 1 in it, and from 0 now");
+    }
     if (plan_.declared_vertices) {
       if (auto fits = check_declared_vertices(); !fits) return fits.error();
     }
@@ -120,13 +129,15 @@ class TextPlanner {
     ColumnsDialect& dialect = plan_.dialect;
     dialect.source = options_.columns.source;
     dialect.target = options_.columns.target;
-    dialect.weight = options_.columns.weight != 0 ? options_.columns.weight : std::max(dialect.source, dialect.target) + 1;
+    dialect.weight = options_.columns.weight != 0 ? options_.columns.weight
+                                                  : std::max(dialect.source, dialect.target) + 1;
     dialect.column_count = 0;
   }
 
   void skip_header_line() {
     while (auto line = lines_.peek()) {
-      const bool is_comment = is_blank_line(*line) || (*line)[line->find_first_not_of(" \t")] == '#';
+      const bool is_comment =
+          is_blank_line(*line) || (*line)[line->find_first_not_of(" \t")] == '#';
       lines_.take();
       if (!is_comment) return;
     }
@@ -138,7 +149,8 @@ class TextPlanner {
     std::vector<bool> are_numbers;
     HeadLines lines = lines_;
     const char* const comments = plan_.dialect.numbers.comments;
-    for (auto line = lines.peek(); line && are_numbers.size() < 2; lines.take(), line = lines.peek()) {
+    for (auto line = lines.peek(); line && are_numbers.size() < 2;
+         lines.take(), line = lines.peek()) {
       if (is_blank_line(*line) || (*line)[0] == comments[0] || (*line)[0] == comments[1]) continue;
       const auto columns = columns_of(*line, plan_.dialect.delimiter);
       const auto is_number = [&](unsigned column) {
@@ -191,38 +203,54 @@ class TextPlanner {
 
   Outcome<void> plan_mtx() {
     const auto banner = lines_.peek();
-    if (!banner || !(banner->starts_with("%%MatrixMarket") || banner->starts_with("%MatrixMarket"))) {
+    if (!banner ||
+        !(banner->starts_with("%%MatrixMarket") || banner->starts_with("%MatrixMarket"))) {
       return here("does not begin with %%MatrixMarket");
     }
     const auto words = columns_of(*banner, ' ');
     if (words.size() < 5) return here("a banner of five words is expected: " + quoted(*banner));
-    if (!equals_in_lower_case(words[1], "matrix")) return here(fmt::format("{} is no matrix", quoted(words[1])));
-    if (equals_in_lower_case(words[2], "array")) {
-      return here("is a dense matrix ('array'), not a sparse one: write it with scipy.io.mmwrite(…, "
-                  "scipy.sparse.coo_array(…))");
+    if (!equals_in_lower_case(words[1], "matrix")) {
+      return here(fmt::format("{} is no matrix", quoted(words[1])));
     }
-    if (!equals_in_lower_case(words[2], "coordinate")) return here(fmt::format("{}: coordinate is expected", quoted(words[2])));
+    if (equals_in_lower_case(words[2], "array")) {
+      return here(
+          "is a dense matrix ('array'), not a sparse one: write it with scipy.io.mmwrite(…, "
+          "scipy.sparse.coo_array(…))");
+    }
+    if (!equals_in_lower_case(words[2], "coordinate")) {
+      return here(fmt::format("{}: coordinate is expected", quoted(words[2])));
+    }
     unsigned columns = 3;
     const bool is_complex = equals_in_lower_case(words[3], "complex");
     const bool is_pattern = equals_in_lower_case(words[3], "pattern");
     if (is_pattern) columns = 2;
     if (is_complex) columns = 4;
-    if (!is_pattern && !is_complex && !equals_in_lower_case(words[3], "real") && !equals_in_lower_case(words[3], "integer") &&
-        !equals_in_lower_case(words[3], "double")) {
+    if (!is_pattern && !is_complex && !equals_in_lower_case(words[3], "real") &&
+        !equals_in_lower_case(words[3], "integer") && !equals_in_lower_case(words[3], "double")) {
       return here(fmt::format("{}: real, integer or pattern is expected", quoted(words[3])));
     }
-    if (numbers().weighted && is_pattern) return here("a pattern matrix has no weights: leave -w out");
-    if (numbers().weighted && is_complex) return here("complex values are no weights: without -w they are left out");
+    if (numbers().weighted && is_pattern) {
+      return here("a pattern matrix has no weights: leave -w out");
+    }
+    if (numbers().weighted && is_complex) {
+      return here("complex values are no weights: without -w they are left out");
+    }
     const bool skew = equals_in_lower_case(words[4], "skew-symmetric");
-    plan_.mirror = skew || equals_in_lower_case(words[4], "symmetric") || equals_in_lower_case(words[4], "hermitian");
+    plan_.mirror = skew || equals_in_lower_case(words[4], "symmetric") ||
+                   equals_in_lower_case(words[4], "hermitian");
     plan_.negate = skew;
     if (!plan_.mirror && !equals_in_lower_case(words[4], "general")) {
-      return here(fmt::format("{}: general, symmetric, skew-symmetric or hermitian is expected", quoted(words[4])));
+      return here(fmt::format("{}: general, symmetric, skew-symmetric or hermitian is expected",
+                              quoted(words[4])));
     }
     lines_.take();
     if (auto sized = read_mtx_size(); !sized) return sized;
-    if (!numbers().weighted && !is_pattern) plan_.notes.push_back("the matrix's values are left out (-w keeps them)");
-    if (plan_.mirror) plan_.notes.push_back("the matrix is symmetric: every entry is an edge both ways");
+    if (!numbers().weighted && !is_pattern) {
+      plan_.notes.push_back("the matrix's values are left out (-w keeps them)");
+    }
+    if (plan_.mirror) {
+      plan_.notes.push_back("the matrix is symmetric: every entry is an edge both ways");
+    }
     set_columns(columns);
     numbers().base = 1;
     return {};
@@ -246,8 +274,9 @@ class TextPlanner {
     if (!are_sizes) return here("'ROWS COLUMNS ENTRIES' is expected: " + quoted(*line));
     const auto [rows, columns, entries] = sizes;
     if (rows != columns) {
-      return here(fmt::format("a matrix of {} x {}: rows and columns are different things, and no graph's vertices",
-                              rows, columns));
+      return here(fmt::format(
+          "a matrix of {} x {}: rows and columns are different things, and no graph's vertices",
+          rows, columns));
     }
     plan_.declared_vertices = rows;
     plan_.declared_lines = entries;
@@ -274,19 +303,27 @@ class TextPlanner {
       lines_.take();
     }
     unsigned columns = 2;
-    if (const auto line = lines_.peek()) columns = static_cast<unsigned>(columns_of(*line, ' ').size());
+    if (const auto line = lines_.peek()) {
+      columns = static_cast<unsigned>(columns_of(*line, ' ').size());
+    }
     if (numbers().weighted && columns < 3) return here("no column of weights: leave -w out");
     if (bipartite) {
-      if (!sources || !targets) return here("a bipartite graph without '% EDGES SOURCES TARGETS' in its head");
+      if (!sources || !targets) {
+        return here("a bipartite graph without '% EDGES SOURCES TARGETS' in its head");
+      }
       plan_.target_offset = *sources;
       plan_.declared_vertices = *sources + *targets;
-      plan_.notes.push_back(fmt::format("two sets of vertices: those of the second column count from {}", *sources));
+      plan_.notes.push_back(
+          fmt::format("two sets of vertices: those of the second column count from {}", *sources));
     }
     if (!numbers().weighted && columns > 2) {
-      plan_.notes.push_back(fmt::format("KONECT: columns behind the second are left out (-w keeps weights)"));
+      plan_.notes.push_back(
+          fmt::format("KONECT: columns behind the second are left out (-w keeps weights)"));
     }
     if (symmetric && !options_.undirected) {
-      plan_.notes.push_back("KONECT: an undirected graph, of which each edge is there once (--undirected writes both ways)");
+      plan_.notes.push_back(
+          "KONECT: an undirected graph, of which each edge is there once (--undirected writes both "
+          "ways)");
     }
     set_columns(std::max(columns, 2u));
     numbers().base = 1;
@@ -308,13 +345,21 @@ class TextPlanner {
     const bool shortest_paths = words[1] == "sp";
     const bool undirected = words[1] == "edge" || words[1] == "col";
     if (!shortest_paths && !undirected) {
-      return here(fmt::format("a DIMACS problem of kind {}, which is not read: 'sp', 'edge' or 'col' is", quoted(words[1])));
+      return here(
+          fmt::format("a DIMACS problem of kind {}, which is not read: 'sp', 'edge' or 'col' is",
+                      quoted(words[1])));
     }
-    if (undirected && numbers().weighted) return here("a DIMACS graph of this kind has no weights: leave -w out");
+    if (undirected && numbers().weighted) {
+      return here("a DIMACS graph of this kind has no weights: leave -w out");
+    }
     if (undirected && !options_.undirected) {
-      plan_.notes.push_back("DIMACS: an undirected graph, of which each edge is there once (--undirected writes both ways)");
+      plan_.notes.push_back(
+          "DIMACS: an undirected graph, of which each edge is there once (--undirected writes both "
+          "ways)");
     }
-    if (shortest_paths && !numbers().weighted) plan_.notes.push_back("DIMACS: the arcs' weights are left out (-w keeps them)");
+    if (shortest_paths && !numbers().weighted) {
+      plan_.notes.push_back("DIMACS: the arcs' weights are left out (-w keeps them)");
+    }
     plan_.dialect.prefix = numbers().prefix = shortest_paths ? 'a' : 'e';
     plan_.declared_vertices = *vertices;
     plan_.declared_lines = *arcs;
@@ -327,10 +372,12 @@ class TextPlanner {
   Outcome<void> check_declared_vertices() {
     const uint64_t declared = *plan_.declared_vertices;
     if (declared > options_.vertex_count_max && options_.renumber_map.empty()) {
-      return at_line(lines_.count(), fmt::format("{} vertices: this output has at most {}", declared, options_.vertex_count_max));
+      return at_line(lines_.count(), fmt::format("{} vertices: this output has at most {}",
+                                                 declared, options_.vertex_count_max));
     }
     if (options_.vertices != 0 && options_.vertices < declared) {
-      return at_line(lines_.count(), fmt::format("{} vertices are more than --vertices {}", declared, options_.vertices));
+      return at_line(lines_.count(), fmt::format("{} vertices are more than --vertices {}",
+                                                 declared, options_.vertices));
     }
     // A vertex beyond it is damage.
     if (plan_.target_offset == 0) numbers().vertices = declared;
@@ -346,7 +393,8 @@ class TextPlanner {
 
 }  // namespace
 
-Outcome<TextPlan> plan_text(const EdgeListOptions& options, EdgeFormat format, std::string_view head) {
+Outcome<TextPlan> plan_text(const EdgeListOptions& options, EdgeFormat format,
+                            std::string_view head) {
   return TextPlanner(options, format, head).run();
 }
 

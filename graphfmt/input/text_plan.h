@@ -21,19 +21,21 @@ namespace graphlane {
 
 struct TextPlan {
   EdgeFormat format = EdgeFormat::kSnap;
-  ColumnsDialect dialect;      // `numbers` alone where `quick`
-  bool quick = true;           // parse_snap() does it
-  size_t header_bytes = 0;     // of the head, read already
+  ColumnsDialect dialect;   // `numbers` alone where `quick`
+  bool quick = true;        // parse_snap() does it
+  size_t header_bytes = 0;  // of the head, read already
   uint64_t header_lines = 0;
-  bool mirror = false;         // every edge both ways, a self-loop once
-  bool negate = false;         // … the second with the weight's other sign
-  std::optional<uint64_t> declared_lines;     // edges before they are mirrored
+  bool mirror = false;                     // every edge both ways, a self-loop once
+  bool negate = false;                     // … the second with the weight's other sign
+  std::optional<uint64_t> declared_lines;  // edges before they are mirrored
   std::optional<uint64_t> declared_vertices;
   uint64_t target_offset = 0;  // added to targets: KONECT's second set of vertices
   std::vector<std::string> notes;
 };
 
-// `head`: the first bytes of the text; `format` is not kAuto. Errors say line and reason, without the path.
-Outcome<TextPlan> plan_text(const EdgeListOptions& options, EdgeFormat format, std::string_view head);
+// `head`: the first bytes of the text; `format` is not kAuto. Errors say line and reason, without
+// the path.
+Outcome<TextPlan> plan_text(const EdgeListOptions& options, EdgeFormat format,
+                            std::string_view head);
 
 }  // namespace graphlane

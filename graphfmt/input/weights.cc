@@ -12,7 +12,9 @@ constexpr double kFloat32WholeMax = 1 << 24;
 constexpr int64_t kFloat64WholeMax = int64_t{1} << 53;
 
 template <class T>
-void put_weight(T value, char* weight) { std::memcpy(weight, &value, sizeof value); }
+void put_weight(T value, char* weight) {
+  std::memcpy(weight, &value, sizeof value);
+}
 
 template <class T>
 T get_weight(const char* weight) {
@@ -29,7 +31,8 @@ bool read_whole_token(std::string_view token, T& value) {
 }
 
 bool is_whole_number(std::string_view token) {
-  return token.find_first_not_of("0123456789", token.starts_with('-') ? 1 : 0) == std::string_view::npos;
+  return token.find_first_not_of("0123456789", token.starts_with('-') ? 1 : 0) ==
+         std::string_view::npos;
 }
 
 WeightFit fit_of_loss(double value) {
@@ -51,9 +54,12 @@ WeightFit fit_of_float32(std::string_view token, float value) {
 // A whole number in text beyond 2^53.
 WeightFit fit_of_float64(std::string_view token, double value) {
   int64_t whole = 0;
-  if (std::abs(value) < static_cast<double>(kFloat64WholeMax) || !is_whole_number(token)) return WeightFit::kKept;
+  if (std::abs(value) < static_cast<double>(kFloat64WholeMax) || !is_whole_number(token)) {
+    return WeightFit::kKept;
+  }
   if (!read_whole_token(token, whole)) return WeightFit::kLost;  // beyond int64, too
-  return value < 0x1p63 && static_cast<int64_t>(value) == whole ? WeightFit::kKept : WeightFit::kLost;
+  return value < 0x1p63 && static_cast<int64_t>(value) == whole ? WeightFit::kKept
+                                                                : WeightFit::kLost;
 }
 
 WeightFit from_double(double value, char* to, WeightType to_type) {
@@ -81,12 +87,14 @@ WeightFit from_int64(int64_t value, char* to, WeightType to_type) {
     case WeightType::kFloat32: {
       const auto nearest = static_cast<float>(value);
       put_weight(nearest, to);
-      return nearest < 0x1p63f && static_cast<int64_t>(nearest) == value ? WeightFit::kKept : WeightFit::kLost;
+      return nearest < 0x1p63f && static_cast<int64_t>(nearest) == value ? WeightFit::kKept
+                                                                         : WeightFit::kLost;
     }
     case WeightType::kFloat64: {
       const auto nearest = static_cast<double>(value);
       put_weight(nearest, to);
-      return nearest < 0x1p63 && static_cast<int64_t>(nearest) == value ? WeightFit::kKept : WeightFit::kLost;
+      return nearest < 0x1p63 && static_cast<int64_t>(nearest) == value ? WeightFit::kKept
+                                                                        : WeightFit::kLost;
     }
   }
   return WeightFit::kNotNumber;
@@ -132,7 +140,9 @@ WeightFit read_weight(std::string_view token, WeightType type, char* weight) {
         return WeightFit::kKept;
       }
       double fraction = 0;
-      if (!read_whole_token(token, fraction) || !std::isfinite(fraction)) return WeightFit::kNotNumber;
+      if (!read_whole_token(token, fraction) || !std::isfinite(fraction)) {
+        return WeightFit::kNotNumber;
+      }
       if (is_whole_number(token)) return WeightFit::kLost;
       return from_double(fraction, weight, type);
     }
@@ -142,7 +152,8 @@ WeightFit read_weight(std::string_view token, WeightType type, char* weight) {
 
 WeightFit convert_weight(const char* from, WeightType from_type, char* to, WeightType to_type) {
   if (from_type == WeightType::kInt64) return from_int64(get_weight<int64_t>(from), to, to_type);
-  const double value = from_type == WeightType::kFloat32 ? double{get_weight<float>(from)} : get_weight<double>(from);
+  const double value = from_type == WeightType::kFloat32 ? double{get_weight<float>(from)}
+                                                         : get_weight<double>(from);
   if (!std::isfinite(value)) return WeightFit::kNotNumber;
   return from_double(value, to, to_type);
 }

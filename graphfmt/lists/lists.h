@@ -6,11 +6,12 @@
 //   GRAPH/out.weights   float32, float64 or int64, one for each arc in the order of the lists, if weighted
 //   GRAPH/in.*          the same of in-neighbours, if directed
 //
-// open() reads header and indexes and checks them: shape, sizes, checksums. The caller reads the lists, from
-// plain or striped files (graph_directory.h, or a PageReader), and checks them with check_piece().
+// open() reads header and indexes and checks them: shape, sizes, checksums. The caller reads the
+// lists, from plain or striped files (graph_directory.h, or a PageReader), and checks them with
+// check_piece().
 //
-// Errors are one line: file, byte, reason. EIO: damaged; EINVAL: not a graph; ENOTSUP: of another kind
-// or version.
+// Errors are one line: file, byte, reason. EIO: damaged; EINVAL: not a graph; ENOTSUP: of another
+// kind or version.
 //
 // Threads: constant after open(), and then safe from any thread.
 #pragma once
@@ -58,13 +59,15 @@ class Lists {
   // The index's, with its checksums: what stays in memory.
   uint64_t index_bytes(Direction direction) const { return side(direction).content.size(); }
 
-  // Pieces of a file that have a checksum each: piece i is [i, i + 1) * piece_bytes(), the last one shorter.
+  // Pieces of a file that have a checksum each: piece i is [i, i + 1) * piece_bytes(), the last one
+  // shorter.
   uint64_t piece_bytes() const { return header_.checksum_piece_bytes; }
   // `bytes` is the whole piece. EIO: it is not what was written.
   Outcome<void> check_piece(Direction direction, ListPart part, uint64_t piece,
                             std::span<const uint8_t> bytes) const;
   // As check_piece(), for a caller with an error line of its own: whether it is sound.
-  bool is_sound_piece(Direction direction, ListPart part, uint64_t piece, std::span<const uint8_t> bytes) const;
+  bool is_sound_piece(Direction direction, ListPart part, uint64_t piece,
+                      std::span<const uint8_t> bytes) const;
 
  private:
   struct Side {
@@ -74,8 +77,12 @@ class Lists {
   };
 
   explicit Lists(GraphDirectory directory) : directory_(std::move(directory)) {}
-  Direction own(Direction direction) const { return header_.is_directed ? direction : Direction::kOut; }
-  const Side& side(Direction direction) const { return sides_[own(direction) == Direction::kOut ? 0 : 1]; }
+  Direction own(Direction direction) const {
+    return header_.is_directed ? direction : Direction::kOut;
+  }
+  const Side& side(Direction direction) const {
+    return sides_[own(direction) == Direction::kOut ? 0 : 1];
+  }
   Outcome<void> open_side(Direction direction);
   Outcome<void> take_checksums(Direction direction, ListPart part, std::span<const uint8_t>& rest);
 

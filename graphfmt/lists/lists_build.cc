@@ -9,7 +9,8 @@ namespace {
 // The files of one direction.
 class ListsWriter : public ListSink {
  public:
-  ListsWriter(std::string dir, Direction direction, CodecKind codec, size_t weight_bytes, bool is_sparse)
+  ListsWriter(std::string dir, Direction direction, CodecKind codec, size_t weight_bytes,
+              bool is_sparse)
       : dir_(std::move(dir)),
         direction_(direction),
         codec_(ListCodec::of(codec)),
@@ -55,9 +56,12 @@ class ListsWriter : public ListSink {
   }
 
   Outcome<void> settle(ListBatch& batch) override {
-    if (auto done = lists_.write(batch.encoded.data(), batch.encoded_bytes, batch.offset); !done) return done;
+    if (auto done = lists_.write(batch.encoded.data(), batch.encoded_bytes, batch.offset); !done) {
+      return done;
+    }
     if (weight_bytes_ == 0) return {};
-    return weights_.write(batch.weights.data(), batch.weights.size(), batch.first_arc * weight_bytes_);
+    return weights_.write(batch.weights.data(), batch.weights.size(),
+                          batch.first_arc * weight_bytes_);
   }
 
   // After the last batch: the index; and what the header says of all.
@@ -78,12 +82,12 @@ class ListsWriter : public ListSink {
     };
     if (auto done = index_.write(write); !done) return done;
     if (auto done = write_checksums(list_checksums_); !done) return done;
-    header.files.push_back(
-        {list_file_name(direction_, ListPart::kLists), index_.lists_bytes(), list_checksums_.checksum()});
+    header.files.push_back({list_file_name(direction_, ListPart::kLists), index_.lists_bytes(),
+                            list_checksums_.checksum()});
     if (weight_bytes_ > 0) {
       if (auto done = write_checksums(weight_checksums_); !done) return done;
-      header.files.push_back({list_file_name(direction_, ListPart::kWeights), index_.arc_count() * weight_bytes_,
-                              weight_checksums_.checksum()});
+      header.files.push_back({list_file_name(direction_, ListPart::kWeights),
+                              index_.arc_count() * weight_bytes_, weight_checksums_.checksum()});
     }
     header.files.push_back(about);
     for (OutFile* written : {&*file, &lists_, &weights_}) {
@@ -129,7 +133,9 @@ class ListsFormat final : public StoredGraphFormat {
     ListsWriter writer(dir, direction, codec_, weight_bytes(header.weight), is_sparse_);
     if (auto opened = writer.open(); !opened) return opened.error();
     if (auto merged = merge(writer); !merged) return merged.error();
-    if (auto finished = writer.finish(header.vertex_count, header); !finished) return finished.error();
+    if (auto finished = writer.finish(header.vertex_count, header); !finished) {
+      return finished.error();
+    }
     lists_bytes_ += writer.lists_bytes();
     return writer.arcs();
   }
@@ -147,7 +153,8 @@ class ListsFormat final : public StoredGraphFormat {
 Outcome<ListsSummary> build_lists(const ListsOptions& options) {
   if (auto known = check_codec_of_lists(options.codec, "lists"); !known) return known.error();
   ListsFormat format(options.codec);
-  auto built = build_stored_graph({options.input, options.output, options.codec, options.overwrite, options.run_edges}, format);
+  auto built = build_stored_graph(
+      {options.input, options.output, options.codec, options.overwrite, options.run_edges}, format);
   if (!built) return built.error();
   return ListsSummary{std::move(*built), format.lists_bytes()};
 }

@@ -3,11 +3,12 @@
 //   read_edges ─▶ ArcSorter ─▶ by source: out.lists, out.index
 //                           ─▶ by target: in.lists, in.index (directed)
 //
-// The directory is built beside its name and renamed when it is complete (staging.h). The files do not depend on the
-// number of threads, nor on the budget.
+// The directory is built beside its name and renamed when it is complete (staging.h). The files do
+// not depend on the number of threads, nor on the budget.
 //
-// Memory beside the budget: the index of one direction, 1.25 to 2.5 bytes a vertex; where fewer than a quarter of the
-// vertices can have a list, an eighth of a byte a vertex instead, and 2.5 a list.
+// Memory beside the budget: the index of one direction, 1.25 to 2.5 bytes a vertex; where fewer
+// than a quarter of the vertices can have a list, an eighth of a byte a vertex instead, and 2.5 a
+// list.
 #pragma once
 
 #include "graphfmt/codec.h"
@@ -18,13 +19,14 @@
 namespace graphlane {
 
 struct ListsOptions {
-  // Its memory budget and threads are for all. `undirected` makes an undirected graph; `simple`: of equal arcs the
-  // first stays.
+  // Its memory budget and threads are for all. `undirected` makes an undirected graph; `simple`: of
+  // equal arcs the first stays.
   EdgeListOptions input;
-  std::string output;          // a directory
+  std::string output;  // a directory
   CodecKind codec = CodecKind::kVarint;
-  bool overwrite = false;      // replace a stored graph, or an empty directory (never anything else)
-  size_t run_edges = 0;        // for tests: edges in a run of the sort
+  // replace a stored graph, or an empty directory (never anything else)
+  bool overwrite = false;
+  size_t run_edges = 0;  // for tests: edges in a run of the sort
 };
 
 struct ListsSummary : StoredGraphSummary {

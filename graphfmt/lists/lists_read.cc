@@ -35,8 +35,11 @@ class PieceFile {
     if (auto grown = buffer.reserve(last - first); !grown) return grown.error();
     if (auto done = file_.read({first, last - first}, buffer.data()); !done) return done.error();
     for (uint64_t at = first; at < last; at += unit) {
-      const std::span<const uint8_t> piece(buffer.as<uint8_t>() + (at - first), std::min(unit, last - at));
-      if (auto sound = lists_->check_piece(direction_, part_, at / unit, piece); !sound) return sound.error();
+      const std::span<const uint8_t> piece(buffer.as<uint8_t>() + (at - first),
+                                           std::min(unit, last - at));
+      if (auto sound = lists_->check_piece(direction_, part_, at / unit, piece); !sound) {
+        return sound.error();
+      }
     }
     return buffer.as<const uint8_t>() + (begin - first);
   }
@@ -56,7 +59,11 @@ class PieceFile {
 class ListScan {
  public:
   ListScan(const Lists& lists, Direction direction, const ScanOptions& options, ListSink& sink)
-      : lists_(lists), index_(lists.index(direction)), direction_(direction), options_(options), sink_(sink) {}
+      : lists_(lists),
+        index_(lists.index(direction)),
+        direction_(direction),
+        options_(options),
+        sink_(sink) {}
 
   Outcome<void> run() {
     auto file = PieceFile::open(lists_, direction_, ListPart::kLists);
@@ -68,7 +75,8 @@ class ListScan {
       weights_file_.emplace(std::move(*weights));
     }
     const unsigned threads = usable_threads(options_.threads);
-    arcs_max_ = std::clamp(options_.memory_budget_bytes / threads / kScanBytesAnArc, uint64_t{1}, kScanArcsMax);
+    arcs_max_ = std::clamp(options_.memory_budget_bytes / threads / kScanBytesAnArc, uint64_t{1},
+                           kScanArcsMax);
     Progress progress(options_.label, index_.arc_count(), false);
     Line<ScanItem> line;
     line.load = [this](ScanItem& item) -> Outcome<bool> { return load(item); };
@@ -113,11 +121,12 @@ class ListScan {
     batch.lengths.clear();
     const uint64_t begin = index_.offset(item.first);
     const uint64_t end = index_.offset(item.end);
-    index_.scan(item.first, item.end, [&](uint32_t vertex, const ListPlace& place, uint64_t degree) {
-      batch.vertices.push_back(vertex);
-      batch.lengths.push_back(place.length_bytes);
-      batch.starts.push_back(batch.starts.back() + degree);
-    });
+    index_.scan(item.first, item.end,
+                [&](uint32_t vertex, const ListPlace& place, uint64_t degree) {
+                  batch.vertices.push_back(vertex);
+                  batch.lengths.push_back(place.length_bytes);
+                  batch.starts.push_back(batch.starts.back() + degree);
+                });
     const auto bytes = lists_file_->read(begin, end, item.lists);
     if (!bytes) return bytes.error();
     batch.neighbours.resize(batch.starts.back());
@@ -125,10 +134,12 @@ class ListScan {
     const uint8_t* from = *bytes;
     for (size_t i = 0; i < batch.vertices.size(); ++i) {
       const size_t length = batch.lengths[i];
-      const std::span<uint32_t> list(batch.neighbours.data() + batch.starts[i], batch.starts[i + 1] - batch.starts[i]);
+      const std::span<uint32_t> list(batch.neighbours.data() + batch.starts[i],
+                                     batch.starts[i + 1] - batch.starts[i]);
       const size_t behind = end - begin - static_cast<size_t>(from + length - *bytes);
-      const bool sound = codec.decode({from, length}, list, lists_.vertex_count(), behind) &&
-                         (codec.kind() != CodecKind::kRaw || std::is_sorted(list.begin(), list.end()));
+      const bool sound =
+          codec.decode({from, length}, list, lists_.vertex_count(), behind) &&
+          (codec.kind() != CodecKind::kRaw || std::is_sorted(list.begin(), list.end()));
       if (!sound) {
         return make_error(EIO, "{}: byte {}: the list of vertex {} is damaged", lists_file_->path(),
                           begin + static_cast<uint64_t>(from - *bytes), batch.vertices[i]);
@@ -159,7 +170,8 @@ class ListScan {
 
 }  // namespace
 
-Outcome<void> scan_lists(const Lists& lists, Direction direction, const ScanOptions& options, ListSink& sink) {
+Outcome<void> scan_lists(const Lists& lists, Direction direction, const ScanOptions& options,
+                         ListSink& sink) {
   return or_no_memory([&] { return ListScan(lists, direction, options, sink).run(); });
 }
 
@@ -176,7 +188,8 @@ Outcome<EdgeListSummary> read_lists(const EdgeListOptions& options, EdgeSink& si
   if (auto done = scan_lists(**lists, Direction::kOut, scan, edges); !done) return done.error();
   if (edges.edge_count() != header.edge_count) {
     return make_error(EIO, "{}: byte 56: {} edges, but its lists have {}",
-                      (*lists)->directory().path_of(kGraphHeaderFile), header.edge_count, edges.edge_count());
+                      (*lists)->directory().path_of(kGraphHeaderFile), header.edge_count,
+                      edges.edge_count());
   }
   return EdgeListSummary{.edge_count = header.edge_count, .vertex_count = header.vertex_count};
 }
@@ -194,7 +207,9 @@ Outcome<GraphHeader> check_lists(const std::string& path, unsigned threads) {
   }
   ArcSum in(/*by_target=*/true, weight_bytes(header.weight));
   if (auto done = scan_lists(**lists, Direction::kIn, scan, in); !done) return done.error();
-  if (in.all() != out.all()) return make_error(EIO, "{}: the lists of its two directions hold different arcs", path);
+  if (in.all() != out.all()) {
+    return make_error(EIO, "{}: the lists of its two directions hold different arcs", path);
+  }
   return header;
 }
 

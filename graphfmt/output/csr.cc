@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "graphfmt/input/edge_sort.h"
-#include "graphfmt/sort/line.h"
 #include "graphfmt/output/npy.h"
+#include "graphfmt/sort/line.h"
 #include "graphfmt/staging.h"
 
 namespace graphlane {
@@ -17,7 +17,9 @@ constexpr uint64_t kInt32Max = 2147483647;
 class SorterSink : public EdgeSink {
  public:
   explicit SorterSink(EdgeSorter& sorter) : sorter_(sorter) {}
-  Outcome<void> take(EdgeBatch& batch) override { return sorter_.add(batch.records.data(), batch.edge_count); }
+  Outcome<void> take(EdgeBatch& batch) override {
+    return sorter_.add(batch.records.data(), batch.edge_count);
+  }
 
  private:
   EdgeSorter& sorter_;
@@ -34,7 +36,8 @@ std::string descr_of(WeightType type) {
 
 // Number is int32_t or int64_t.
 template <class Number>
-Outcome<void> write_csr(const std::string& dir, const EdgeListOptions& list, uint64_t vertex_count, EdgeSorter& sorter) {
+Outcome<void> write_csr(const std::string& dir, const EdgeListOptions& list, uint64_t vertex_count,
+                        EdgeSorter& sorter) {
   const std::string descr = sizeof(Number) == 4 ? "<i4" : "<i8";
   auto indptr = NpyWriter::create(dir + "/indptr.npy", descr, vertex_count + 1);
   if (!indptr) return indptr.error();
@@ -42,7 +45,8 @@ Outcome<void> write_csr(const std::string& dir, const EdgeListOptions& list, uin
   if (!indices) return indices.error();
   std::optional<NpyWriter> data;
   if (list.weighted) {
-    auto created = NpyWriter::create(dir + "/data.npy", descr_of(list.weight_type), sorter.edge_count());
+    auto created =
+        NpyWriter::create(dir + "/data.npy", descr_of(list.weight_type), sorter.edge_count());
     if (!created) return created.error();
     data = std::move(*created);
   }
@@ -69,7 +73,9 @@ Outcome<void> write_csr(const std::string& dir, const EdgeListOptions& list, uin
       const auto target = static_cast<Number>(edge.target);
       if (auto done = indices->append(&target, sizeof target); !done) return done;
       if (!data) continue;
-      if (auto done = data->append(record + sizeof edge, edge_bytes - sizeof edge); !done) return done;
+      if (auto done = data->append(record + sizeof edge, edge_bytes - sizeof edge); !done) {
+        return done;
+      }
     }
   }
   if (auto done = begin_sources(vertex_count + 1); !done) return done;
@@ -84,7 +90,9 @@ Outcome<void> may_become_csr(const std::string& dir) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (!fs::is_directory(dir, ignored) || fs::is_empty(dir, ignored)) return {};
-  if (fs::exists(dir + "/indptr.npy", ignored) && fs::exists(dir + "/indices.npy", ignored)) return {};
+  if (fs::exists(dir + "/indptr.npy", ignored) && fs::exists(dir + "/indices.npy", ignored)) {
+    return {};
+  }
   return make_error(EEXIST, "{}: not a CSR, so it is not overwritten", dir);
 }
 
@@ -98,7 +106,8 @@ Outcome<EdgeListSummary> build_csr(const CsrOptions& options) {
     EdgeListOptions list = options.list;
     list.memory_budget_bytes = options.list.memory_budget_bytes / 4;
     EdgeSorter sorter(EdgeOrder::kSourceTarget, edge_size_bytes(list.weighted, list.weight_type),
-                      options.list.memory_budget_bytes - list.memory_budget_bytes, list.spill_directory);
+                      options.list.memory_budget_bytes - list.memory_budget_bytes,
+                      list.spill_directory);
     SorterSink sink(sorter);
     auto read = read_edges(list, sink);
     if (!read) return read.error();

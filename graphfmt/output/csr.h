@@ -4,8 +4,8 @@
 //   OUT/indices.npy   edge_count targets, sorted within a source
 //   OUT/data.npy      with weights: the weight of each
 //
-// Both of the first are int32 where all numbers fit, else int64: scipy's own rule. Written from an external
-// sort within the memory budget.
+// Both of the first are int32 where all numbers fit, else int64: scipy's own rule. Written from an
+// external sort within the memory budget.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@
 namespace graphlane {
 
 struct CsrOptions {
-  EdgeListOptions list;  // what is read, and how; its memory budget is that of all
-  std::string output;    // a directory
+  EdgeListOptions list;    // what is read, and how; its memory budget is that of all
+  std::string output;      // a directory
   bool overwrite = false;  // replace an existing CSR (never anything else)
 };
 

@@ -44,9 +44,9 @@ std::string first_lines(const EdgeListOutput& output, uint64_t* counts_at) {
     text = output.weighted ? "% asym multiweighted\n" : "% asym unweighted\n";
   }
   if (output.format == EdgeFormat::kMtx) {
-    const char* const field = !output.weighted                                ? "pattern"
+    const char* const field = !output.weighted                           ? "pattern"
                               : output.weight_type == WeightType::kInt64 ? "integer"
-                                                                              : "real";
+                                                                         : "real";
     text = fmt::format("%%MatrixMarket matrix coordinate {} general\n", field);
   }
   if (!begins_with_counts(output.format)) return text;
@@ -85,23 +85,29 @@ bool is_written_format(EdgeFormat format) {
          format == EdgeFormat::kU64;
 }
 
-bool begins_with_counts(EdgeFormat format) { return format == EdgeFormat::kMtx || format == EdgeFormat::kDimacs; }
+bool begins_with_counts(EdgeFormat format) {
+  return format == EdgeFormat::kMtx || format == EdgeFormat::kDimacs;
+}
 
 Outcome<std::unique_ptr<EdgeWriter>> EdgeWriter::create(const EdgeListOutput& output) {
-  if (output.format == EdgeFormat::kLists || output.format == EdgeFormat::kDual || output.format == EdgeFormat::kPages) {
-    return make_error(EINVAL, "{}: {} are made by `graphlane convert --to {}`, of an edge list", output.path,
-                      name_of(output.format), name_of(output.format));
+  if (output.format == EdgeFormat::kLists || output.format == EdgeFormat::kDual ||
+      output.format == EdgeFormat::kPages) {
+    return make_error(EINVAL, "{}: {} are made by `graphlane convert --to {}`, of an edge list",
+                      output.path, name_of(output.format), name_of(output.format));
   }
   std::unique_ptr<EdgeWriter> writer(new EdgeWriter(output));
   if (!is_written_format(output.format)) {
-    return make_error(EINVAL, "'{}': a format that is read, but not written", name_of(output.format));
+    return make_error(EINVAL, "'{}': a format that is read, but not written",
+                      name_of(output.format));
   }
   if (output.format == EdgeFormat::kDimacs && !output.weighted) {
-    return make_error(EINVAL, "{}: arcs of dimacs have weights (-w), and these have none", output.path);
+    return make_error(EINVAL, "{}: arcs of dimacs have weights (-w), and these have none",
+                      output.path);
   }
   if (begins_with_counts(output.format) && (output.path == "-" || is_pipe_or_device(output.path))) {
-    return make_error(ESPIPE, "{}: {} begins with the number of edges, so it is written to a file, not to a pipe",
-                      output.path == "-" ? "standard output" : output.path, name_of(output.format));
+    return make_error(
+        ESPIPE, "{}: {} begins with the number of edges, so it is written to a file, not to a pipe",
+        output.path == "-" ? "standard output" : output.path, name_of(output.format));
   }
   if (output.path == "-") {
     writer->fd_ = Fd(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
@@ -122,7 +128,8 @@ Outcome<std::unique_ptr<EdgeWriter>> EdgeWriter::create(const EdgeListOutput& ou
 
 Outcome<void> EdgeWriter::begin_text() {
   std::string lines = first_lines(output_, &counts_at_);
-  const bool has_own_comments = output_.format != EdgeFormat::kSnap && output_.format != EdgeFormat::kCsv &&
+  const bool has_own_comments = output_.format != EdgeFormat::kSnap &&
+                                output_.format != EdgeFormat::kCsv &&
                                 output_.format != EdgeFormat::kTsv;
   if (!output_.comment.empty() && !has_own_comments) lines += comment_lines(output_.comment);
   return lines.empty() ? Outcome<void>() : write(lines.data(), lines.size());
@@ -131,7 +138,8 @@ Outcome<void> EdgeWriter::begin_text() {
 Outcome<void> EdgeWriter::prepare(EdgeBatch& batch) {
   const std::optional<LineStyle> style = line_style(output_.format);
   if (!style && output_.format != EdgeFormat::kU64) return {};
-  const size_t edge_bytes = style ? snap_line_bytes_max(batch.weighted) : batch.edge_bytes() + sizeof(Edge);
+  const size_t edge_bytes =
+      style ? snap_line_bytes_max(batch.weighted) : batch.edge_bytes() + sizeof(Edge);
   if (auto grown = batch.text.reserve(batch.edge_count * edge_bytes); !grown) return grown;
   char* const text = batch.text.data();
   char* const end = style ? format_snap(batch, text, *style) : widen_records(batch, text);
@@ -141,7 +149,8 @@ Outcome<void> EdgeWriter::prepare(EdgeBatch& batch) {
 
 Outcome<void> EdgeWriter::take(EdgeBatch& batch) {
   const bool as_is = output_.format == EdgeFormat::kBin || output_.format == EdgeFormat::kU32;
-  return as_is ? write(batch.records.data(), batch.records_bytes()) : write(batch.text.data(), batch.text_bytes);
+  return as_is ? write(batch.records.data(), batch.records_bytes())
+               : write(batch.text.data(), batch.text_bytes);
 }
 
 Outcome<void> EdgeWriter::finish(const EdgeListSummary& summary) {
@@ -164,7 +173,8 @@ Outcome<void> EdgeWriter::write_counts(const EdgeListSummary& summary) {
 
 Outcome<void> EdgeWriter::write(const char* data, size_t length_bytes) {
   auto done = write_full(fd_ ? fd_.get() : staging_.fd(), data, length_bytes);
-  const std::string_view name = output_.path == "-" ? "standard output" : std::string_view(output_.path);
+  const std::string_view name =
+      output_.path == "-" ? "standard output" : std::string_view(output_.path);
   if (!done) return os_error(done.error().code, name, "cannot write");
   return {};
 }

@@ -31,7 +31,7 @@ class EdgeWriter : public EdgeSink {
 
   const EdgeListOutput output_;
   uint64_t counts_at_ = 0;  // where the line of counts lies, if the format has one
-  Staging staging_;  // empty when writing to a pipe or device
+  Staging staging_;         // empty when writing to a pipe or device
   Fd fd_;
 };
 

@@ -25,12 +25,14 @@ std::string_view npy_value(std::string_view header, std::string_view key) {
 
 }  // namespace
 
-Outcome<NpyWriter> NpyWriter::create(const std::string& path, const std::string& descr, uint64_t count) {
+Outcome<NpyWriter> NpyWriter::create(const std::string& path, const std::string& descr,
+                                     uint64_t count) {
   NpyWriter writer;
   writer.path_ = path;
   writer.fd_ = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!writer.fd_) return os_error(errno, path, "cannot create");
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},), }}", descr, count);
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},), }}", descr, count);
   // Numbers begin at a multiple of 64.
   const size_t head = kNpyMagic.size() + sizeof(uint16_t);
   header.append(63 - (head + header.size()) % 64, ' ');
@@ -67,10 +69,14 @@ Outcome<NpyReader> NpyReader::open(const std::string& path) {
   NpyReader reader;
   reader.source_ = std::move(*source);
   const std::string_view head = reader.source_->head();
-  const auto bad = [&](std::string_view reason) { return make_error(EINVAL, "{}: {}", path, reason); };
+  const auto bad = [&](std::string_view reason) {
+    return make_error(EINVAL, "{}: {}", path, reason);
+  };
   uint16_t length = 0;
   const size_t start = kNpyMagic.size() + sizeof length;
-  if (head.size() < start || head.substr(0, kNpyMagic.size()) != kNpyMagic) return bad("not an array of numpy, version 1.0");
+  if (head.size() < start || head.substr(0, kNpyMagic.size()) != kNpyMagic) {
+    return bad("not an array of numpy, version 1.0");
+  }
   std::memcpy(&length, head.data() + kNpyMagic.size(), sizeof length);
   if (head.size() < start + length) return bad("truncated head");
   const std::string_view header = head.substr(start, length);
@@ -79,13 +85,20 @@ Outcome<NpyReader> NpyReader::open(const std::string& path) {
   const bool known = reader.descr_.size() == 3 && reader.descr_[0] == '<' &&
                      std::string_view("iuf").find(reader.descr_[1]) != std::string_view::npos &&
                      (reader.descr_[2] == '4' || reader.descr_[2] == '8');
-  if (!known) return bad(fmt::format("numbers of type '{}': int32, int64, uint32, uint64, float32 and float64 are read", reader.descr_));
+  if (!known) {
+    return bad(fmt::format(
+        "numbers of type '{}': int32, int64, uint32, uint64, float32 and float64 are read",
+        reader.descr_));
+  }
   std::string_view shape = npy_value(header, "'shape'");
   if (!shape.starts_with('(')) return bad("no shape in its head");
   shape.remove_prefix(1);
-  const auto [behind, status] = std::from_chars(shape.data(), shape.data() + shape.size(), reader.count_);
+  const auto [behind, status] =
+      std::from_chars(shape.data(), shape.data() + shape.size(), reader.count_);
   const std::string_view rest(behind, static_cast<size_t>(shape.data() + shape.size() - behind));
-  if (status != std::errc{} || !(rest.starts_with(",)") || rest.starts_with(')'))) return bad("not of one dimension");
+  if (status != std::errc{} || !(rest.starts_with(",)") || rest.starts_with(')'))) {
+    return bad("not of one dimension");
+  }
   reader.source_->skip(start + length);
   return reader;
 }
@@ -95,7 +108,8 @@ Outcome<void> NpyReader::read(char* to, size_t count) {
   auto got = source_->read(to, bytes);
   if (!got) return got.error();
   if (*got != bytes) {
-    return make_error(EINVAL, "{}: ends behind number {}, and should have {}", path(), taken_ + *got / number_bytes(), count_);
+    return make_error(EINVAL, "{}: ends behind number {}, and should have {}", path(),
+                      taken_ + *got / number_bytes(), count_);
   }
   taken_ += count;
   return {};
@@ -108,7 +122,8 @@ Outcome<void> NpyReader::read_numbers(uint64_t* to, size_t count) {
   const auto* const from = raw_.as<uint32_t>();
   // Below 0: far too large.
   for (size_t i = 0; i < count; ++i) {
-    to[i] = descr_[1] == 'i' ? static_cast<uint64_t>(int64_t{static_cast<int32_t>(from[i])}) : from[i];
+    to[i] =
+        descr_[1] == 'i' ? static_cast<uint64_t>(int64_t{static_cast<int32_t>(from[i])}) : from[i];
   }
   return {};
 }

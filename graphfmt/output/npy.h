@@ -1,4 +1,5 @@
-// Arrays of numpy (.npy, version 1.0) of one dimension: written piece by piece, read piece by piece.
+// Arrays of numpy (.npy, version 1.0) of one dimension: written piece by piece, read piece by
+// piece.
 //
 //   \x93NUMPY 1 0 | uint16 length | {'descr': '<i8', 'fortran_order': False, 'shape': (5,), } … \n | numbers
 #pragma once
@@ -14,7 +15,8 @@ namespace graphlane {
 class NpyWriter {
  public:
   // `descr`: "<i4". A new file. `count`: of numbers that will follow.
-  static Outcome<NpyWriter> create(const std::string& path, const std::string& descr, uint64_t count);
+  static Outcome<NpyWriter> create(const std::string& path, const std::string& descr,
+                                   uint64_t count);
 
   Outcome<void> append(const void* data, size_t bytes);
   Outcome<void> close();

@@ -38,7 +38,9 @@ struct OutFile {
   // Claims the space, so that a full disk shows at once and the file lies in one
   // piece although it is written in any order. Filesystems may not offer it.
   Outcome<void> claim(uint64_t size_bytes) const {
-    if (size_bytes == 0 || ::fallocate(fd.get(), 0, 0, static_cast<off_t>(size_bytes)) == 0) return {};
+    if (size_bytes == 0 || ::fallocate(fd.get(), 0, 0, static_cast<off_t>(size_bytes)) == 0) {
+      return {};
+    }
     if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) {
       return os_error(errno, path, "cannot write");
     }

@@ -109,8 +109,9 @@ class ValueWriter {
   Outcome<void> write_block() {
     uLongf length = ::compressBound(block_.size());
     std::string packed(length, '\0');
-    const int status = ::compress2(reinterpret_cast<Bytef*>(packed.data()), &length,
-                                   reinterpret_cast<const Bytef*>(block_.data()), block_.size(), Z_BEST_SPEED);
+    const int status =
+        ::compress2(reinterpret_cast<Bytef*>(packed.data()), &length,
+                    reinterpret_cast<const Bytef*>(block_.data()), block_.size(), Z_BEST_SPEED);
     if (status != Z_OK) return make_error(ENOMEM, "out of memory");
     packed.resize(length);
     block_.clear();
@@ -127,7 +128,8 @@ class ValueWriter {
 class ShardWriter {
  public:
   ShardWriter(const std::string& base, uint32_t shard, uint32_t shards)
-      : adjacency_path_(shard_adjacency_path(base, shard, shards)), values_(shard_values_path(base, shard, shards)) {}
+      : adjacency_path_(shard_adjacency_path(base, shard, shards)),
+        values_(shard_values_path(base, shard, shards)) {}
 
   Outcome<void> open() {
     auto adjacency = ShardFile::create(adjacency_path_);
@@ -186,7 +188,8 @@ class ShardWriter {
       adjacency_.put(static_cast<uint8_t>(kLongList));
       adjacency_.put(count);
     }
-    adjacency_.put(std::string_view(reinterpret_cast<const char*>(targets_.data()), targets_.size() * sizeof(uint32_t)));
+    adjacency_.put(std::string_view(reinterpret_cast<const char*>(targets_.data()),
+                                    targets_.size() * sizeof(uint32_t)));
     edge_count_ += targets_.size();
     targets_.clear();
     next_source_ = source_ + 1;
@@ -255,8 +258,9 @@ class ShardsBuilder {
     vertex_count_ = read->vertex_count;
     const uint64_t degree_bytes = vertex_count_ * sizeof(ShardDegree);
     if (degree_bytes > memory_ / 4) {
-      return make_error(EINVAL, "a memory budget of {}: too small, the degrees of {} vertices need --memory {}M",
-                        format_size(memory_), vertex_count_, (4 * degree_bytes >> 20) + 1);
+      return make_error(
+          EINVAL, "a memory budget of {}: too small, the degrees of {} vertices need --memory {}M",
+          format_size(memory_), vertex_count_, (4 * degree_bytes >> 20) + 1);
     }
     degrees_.resize(vertex_count_);
     shards_ = options_.shards != 0 ? options_.shards : shards_of(edge_count);
@@ -267,7 +271,8 @@ class ShardsBuilder {
 
  private:
   static uint32_t shards_of(uint64_t edge_count) {
-    return static_cast<uint32_t>(1 + static_cast<double>(edge_count * sizeof(float)) / kShardBytesAuto + 0.5);
+    return static_cast<uint32_t>(
+        1 + static_cast<double>(edge_count * sizeof(float)) / kShardBytesAuto + 0.5);
   }
 
   // As the sharder cuts: a shard ends behind the target at which it has its share of what is left.
@@ -302,18 +307,22 @@ class ShardsBuilder {
       }
     }
     if (ends_.size() + 1 != shards_) {
-      return make_error(EINVAL, "{}: {} shards cannot be made, as a target's edges stay together: -p {} or fewer",
-                        options_.list.path, shards_, ends_.size() + 1);
+      return make_error(
+          EINVAL, "{}: {} shards cannot be made, as a target's edges stay together: -p {} or fewer",
+          options_.list.path, shards_, ends_.size() + 1);
     }
     return finish_shard(*shard, static_cast<uint32_t>(vertex_count_ - 1));
   }
 
   std::unique_ptr<EdgeSorter> new_shard_sorter() const {
-    return std::make_unique<EdgeSorter>(EdgeOrder::kSourceTarget, edge_bytes_, memory_ / 4, options_.list.spill_directory);
+    return std::make_unique<EdgeSorter>(EdgeOrder::kSourceTarget, edge_bytes_, memory_ / 4,
+                                        options_.list.spill_directory);
   }
 
   Outcome<void> finish_shard(EdgeSorter& sorter, uint32_t last_vertex) {
-    if (ends_.size() == shards_) return make_error(EINVAL, "{}: more than {} shards", options_.list.path, shards_);
+    if (ends_.size() == shards_) {
+      return make_error(EINVAL, "{}: more than {} shards", options_.list.path, shards_);
+    }
     ShardWriter writer(base_, static_cast<uint32_t>(ends_.size()), shards_);
     ends_.push_back(last_vertex);
     if (auto opened = writer.open(); !opened) return opened;
@@ -329,7 +338,8 @@ class ShardsBuilder {
       for (size_t i = 0; i < *count; ++i, record += edge_bytes_) {
         Edge edge;
         std::memcpy(&edge, record, sizeof edge);
-        const char* const value = edge_bytes_ > sizeof edge ? record + sizeof edge : reinterpret_cast<const char*>(&zero);
+        const char* const value =
+            edge_bytes_ > sizeof edge ? record + sizeof edge : reinterpret_cast<const char*>(&zero);
         if (auto added = writer.add(edge, value); !added) return added;
       }
     }
@@ -338,8 +348,13 @@ class ShardsBuilder {
   Outcome<void> write_rest() const {
     std::string intervals;
     for (const uint32_t end : ends_) intervals += std::to_string(end) + "\n";
-    if (auto done = write_text(fmt::format("{}.{}.intervals", base_, shards_), intervals); !done) return done;
-    if (auto done = write_text(base_ + ".numvertices", std::to_string(vertex_count_) + "\n"); !done) return done;
+    if (auto done = write_text(fmt::format("{}.{}.intervals", base_, shards_), intervals); !done) {
+      return done;
+    }
+    if (auto done = write_text(base_ + ".numvertices", std::to_string(vertex_count_) + "\n");
+        !done) {
+      return done;
+    }
     auto file = ShardFile::create(base_ + "_degs.bin");
     if (!file) return file.error();
     for (const ShardDegree& degree : degrees_) {
@@ -385,12 +400,14 @@ Outcome<ShardsFound> find_shards(const std::string& dir) {
     const size_t dot = front.rfind('.');
     uint32_t shards = 0;
     if (dot == std::string::npos) continue;
-    const auto [behind, status] = std::from_chars(front.data() + dot + 1, front.data() + front.size(), shards);
+    const auto [behind, status] =
+        std::from_chars(front.data() + dot + 1, front.data() + front.size(), shards);
     if (status != std::errc{} || behind != front.data() + front.size() || shards == 0) continue;
     found.push_back({dir + "/" + front.substr(0, dot), shards});
   }
   if (found.size() == 1) return found.front();
-  return make_error(EINVAL, "{}: {} of GraphChi's shards in it", dir, found.empty() ? "none" : "several sets");
+  return make_error(EINVAL, "{}: {} of GraphChi's shards in it", dir,
+                    found.empty() ? "none" : "several sets");
 }
 
 Outcome<void> may_become_shards(const std::string& dir) {
@@ -401,7 +418,9 @@ Outcome<void> may_become_shards(const std::string& dir) {
 
 Outcome<ShardsSummary> build_shards(const ShardsOptions& options) {
   return or_no_memory([&]() -> Outcome<ShardsSummary> {
-    if (options.shards > kShardsMax) return make_error(EINVAL, "{} shards: at most {}", options.shards, kShardsMax);
+    if (options.shards > kShardsMax) {
+      return make_error(EINVAL, "{} shards: at most {}", options.shards, kShardsMax);
+    }
     if (options.overwrite) {
       if (auto may = may_become_shards(options.output); !may) return may.error();
     }

@@ -1,12 +1,15 @@
-// GraphChi's shards, as its own sharder writes them for edge values of 4 bytes; FORMAT.md has the files.
+// GraphChi's shards, as its own sharder writes them for edge values of 4 bytes; FORMAT.md has the
+// files.
 //
 //   edges ─▶ sorted by target ─▶ cut into intervals of about equal in-edges ─▶ each shard sorted by source
 //
-// The files lie in a directory and begin with its name, so that GraphChi's programs are given OUT/NAME:
+// The files lie in a directory and begin with its name, so that GraphChi's programs are given
+// OUT/NAME:
 //
 //   graphlane convert --to shards -p 4 list.txt graphs/web        pagerank file graphs/web/web
 //
-// Self-loops are left out, as the sharder leaves them out. The degrees are kept in memory: 8 bytes a vertex.
+// Self-loops are left out, as the sharder leaves them out. The degrees are kept in memory: 8 bytes
+// a vertex.
 #pragma once
 
 #include <string>
@@ -28,7 +31,7 @@ struct ShardsOptions {
 
 struct ShardsSummary {
   uint64_t vertex_count = 0;
-  uint64_t edge_count = 0;      // without self-loops
+  uint64_t edge_count = 0;  // without self-loops
   uint64_t self_loop_count = 0;
   uint32_t shards = 0;
   std::vector<std::string> notes = {};
@@ -50,6 +53,7 @@ Outcome<ShardsFound> find_shards(const std::string& dir);
 std::string shard_adjacency_path(const std::string& base, uint32_t shard, uint32_t shards);
 std::string shard_values_path(const std::string& base, uint32_t shard, uint32_t shards);
 std::string shard_block_directory(const std::string& values_path);
-inline constexpr size_t kShardBlockBytes = size_t{1} << 20;  // of edge values, before they are compressed
+// of edge values, before they are compressed
+inline constexpr size_t kShardBlockBytes = size_t{1} << 20;
 
 }  // namespace graphlane

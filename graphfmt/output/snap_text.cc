@@ -37,13 +37,15 @@ unsigned column_count(const char* at, const char* end) {
 
 // The number at `at`, from `base`, less that; `at` moves behind it. False if no such
 // number below `limit` with a blank or the end behind it stands there.
-bool parse_vertex(const char*& at, const char* end, uint32_t base, uint64_t limit, uint32_t& vertex) {
+bool parse_vertex(const char*& at, const char* end, uint32_t base, uint64_t limit,
+                  uint32_t& vertex) {
   uint64_t number = 0;
   const char* digit = at;
   // Leading zeros may make a number long, not large; above the limit it only
   // has to stay there.
   for (; digit < end && is_digit(*digit); ++digit) {
-    number = std::min<uint64_t>(number * 10 + static_cast<unsigned>(*digit - '0'), uint64_t{1} << 40);
+    number =
+        std::min<uint64_t>(number * 10 + static_cast<unsigned>(*digit - '0'), uint64_t{1} << 40);
   }
   number -= base;  // below it: far above the limit
   if (digit == at || number >= limit || (digit < end && !is_blank(*digit))) return false;
@@ -57,7 +59,9 @@ std::string why_not_edge(const char* at, const char* end, const SnapDialect& dia
   const std::string_view line(at, static_cast<size_t>(end - at));
   if (dialect.prefix != 0) {
     const bool has_prefix = *at == dialect.prefix && end - at > 1 && is_blank(at[1]);
-    if (!has_prefix) return fmt::format("{} does not begin with '{} '", quoted(line), dialect.prefix);
+    if (!has_prefix) {
+      return fmt::format("{} does not begin with '{} '", quoted(line), dialect.prefix);
+    }
     ++at;
   }
   const unsigned expected = dialect.expected_columns();
@@ -79,15 +83,16 @@ std::string why_not_edge(const char* at, const char* end, const SnapDialect& dia
     } else if (columns == 2 && dialect.weighted) {
       hint = " (without -w, edges have no weights)";
     }
-    return fmt::format("{} column{} where {} are expected: {}{}", columns, plural, expected, quoted(line), hint);
+    return fmt::format("{} column{} where {} are expected: {}{}", columns, plural, expected,
+                       quoted(line), hint);
   }
   return why_not_weight(token_at(skip_blanks(at, end), end), dialect.weight_type);
 }
 
 // One line that holds an edge; false if it does not. `edge`: source, target, and the weight's bytes
 // where a record of its type has them.
-inline bool parse_edge(const char* at, const char* end, const SnapDialect& dialect, uint64_t limit, char* edge,
-                       uint32_t& vertex_max, uint64_t& rounded_count) {
+inline bool parse_edge(const char* at, const char* end, const SnapDialect& dialect, uint64_t limit,
+                       char* edge, uint32_t& vertex_max, uint64_t& rounded_count) {
   if (dialect.prefix != 0) {
     if (*at != dialect.prefix || end - at < 2 || !is_blank(at[1])) return false;
     at = skip_blanks(at + 1, end);
@@ -100,7 +105,9 @@ inline bool parse_edge(const char* at, const char* end, const SnapDialect& diale
   if (dialect.weighted) {
     const std::string_view token = token_at(at, end);
     const WeightFit fit = read_weight(token, dialect.weight_type, edge + 2 * sizeof(uint32_t));
-    if (fit == WeightFit::kNotNumber || (fit == WeightFit::kLost && !dialect.round_weights)) return false;
+    if (fit == WeightFit::kNotNumber || (fit == WeightFit::kLost && !dialect.round_weights)) {
+      return false;
+    }
     rounded_count += fit != WeightFit::kKept;
     at = skip_blanks(at + token.size(), end);
   }
@@ -128,7 +135,8 @@ SnapParsed parse_snap(std::string_view text, const SnapDialect& given, char* rec
   const char* at = text.data();
   const char* const end = at + text.size();
   while (at < end) {
-    const char* newline = static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(end - at)));
+    const char* newline =
+        static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(end - at)));
     const char* const next = newline != nullptr ? newline + 1 : end;
     const char* line_end = newline != nullptr ? newline : end;
     if (line_end > at && line_end[-1] == '\r') --line_end;
@@ -182,11 +190,15 @@ std::string quoted(std::string_view token) {
   return text + (token.size() > kQuoteMax ? "…'" : "'");
 }
 
-std::string vertex_out_of_range(std::string_view number, uint64_t vertices, uint64_t vertex_count_max) {
-  if (vertices != 0) return fmt::format("{} is not below the vertex count, {}", quoted(number), vertices);
+std::string vertex_out_of_range(std::string_view number, uint64_t vertices,
+                                uint64_t vertex_count_max) {
+  if (vertices != 0) {
+    return fmt::format("{} is not below the vertex count, {}", quoted(number), vertices);
+  }
   const bool is_list = vertex_count_max == kListVertexCountMax;
-  return fmt::format("{} is above {}, the largest vertex number{} (--renumber MAP numbers vertices 0 to n-1)",
-                     quoted(number), vertex_count_max - 1, is_list ? "" : " of this output");
+  return fmt::format(
+      "{} is above {}, the largest vertex number{} (--renumber MAP numbers vertices 0 to n-1)",
+      quoted(number), vertex_count_max - 1, is_list ? "" : " of this output");
 }
 
 std::string why_not_vertex(std::string_view token, const SnapDialect& dialect) {
@@ -196,8 +208,9 @@ std::string why_not_vertex(std::string_view token, const SnapDialect& dialect) {
     return fmt::format("{} is not a vertex number", quoted(token));
   }
   if (negative || (dialect.base == 1 && digits.find_first_not_of('0') == std::string_view::npos)) {
-    return fmt::format("{} is {}, and vertices count from {}{}", quoted(token), negative ? "negative" : "no vertex",
-                       dialect.base, dialect.base == 1 ? " here" : "");
+    return fmt::format("{} is {}, and vertices count from {}{}", quoted(token),
+                       negative ? "negative" : "no vertex", dialect.base,
+                       dialect.base == 1 ? " here" : "");
   }
   return vertex_out_of_range(token, dialect.vertices, dialect.vertex_count_max);
 }
@@ -206,8 +219,11 @@ std::string why_not_weight(std::string_view token, WeightType type) {
   char ignored[8];
   const WeightFit fit = read_weight(token, type, ignored);
   if (fit == WeightFit::kNotNumber) return fmt::format("{} is not a weight", quoted(token));
-  return fmt::format("{} is not a weight of type {} (--round takes the nearest; a list with --weights {} holds it)", quoted(token),
-                     name_of(type), read_weight(token, WeightType::kInt64, ignored) == WeightFit::kKept ? "int64" : "float64");
+  return fmt::format(
+      "{} is not a weight of type {} (--round takes the nearest; a list with --weights {} holds "
+      "it)",
+      quoted(token), name_of(type),
+      read_weight(token, WeightType::kInt64, ignored) == WeightFit::kKept ? "int64" : "float64");
 }
 
 }  // namespace graphlane

@@ -22,9 +22,9 @@ struct SnapDialect {
   WeightType weight_type = WeightType::kFloat32;
   bool round_weights = false;  // also whole numbers that the type does not hold
   uint64_t vertex_count_max = kListVertexCountMax;
-  uint32_t base = 0;      // the first vertex in the text; the edges count from 0
-  unsigned columns = 0;   // all columns of a line; 0: two, with weights three
-  char prefix = 0;        // the first column, no part of `columns`: 'a' in DIMACS files
+  uint32_t base = 0;     // the first vertex in the text; the edges count from 0
+  unsigned columns = 0;  // all columns of a line; 0: two, with weights three
+  char prefix = 0;       // the first column, no part of `columns`: 'a' in DIMACS files
   char comments[2] = {'#', '%'};
 
   uint64_t limit() const { return vertices != 0 ? vertices : vertex_count_max; }
@@ -41,9 +41,9 @@ struct SnapIssue {
 
 struct SnapParsed {
   size_t edge_count = 0;
-  uint64_t line_count = 0;   // line ends seen
+  uint64_t line_count = 0;  // line ends seen
   uint32_t vertex_max = 0;
-  uint64_t rounded_count = 0;  // weights with more digits than their type holds
+  uint64_t rounded_count = 0;      // weights with more digits than their type holds
   std::optional<SnapIssue> issue;  // then the rest of the piece was not looked at
 };
 
@@ -73,9 +73,10 @@ char* format_snap(const EdgeBatch& batch, char* text, const LineStyle& style = {
 // Quotes foreign text for a message: at most 24 printable characters.
 std::string quoted(std::string_view token);
 
-// Why `number` cannot be a vertex, e.g. "'7' is not below the vertex count, 5". `vertices` of 0: it is
-// beyond `vertex_count_max`.
-std::string vertex_out_of_range(std::string_view number, uint64_t vertices, uint64_t vertex_count_max);
+// Why `number` cannot be a vertex, e.g. "'7' is not below the vertex count, 5". `vertices` of 0: it
+// is beyond `vertex_count_max`.
+std::string vertex_out_of_range(std::string_view number, uint64_t vertices,
+                                uint64_t vertex_count_max);
 
 // Why `token` is no vertex; `base` is the first.
 std::string why_not_vertex(std::string_view token, const SnapDialect& dialect);

@@ -1,12 +1,13 @@
-// Page: the unit in which a store of keys and values is read and written (MaiterStore §3.2). FORMAT.md has it byte by byte.
+// Page: the unit in which a store of keys and values is read and written (MaiterStore §3.2).
+// FORMAT.md has it byte by byte.
 //
 //   head (48 bytes) | keys | ends of values | to 4 | rest of a value from the page before | values | zeros
 //
-// Keys ascend within a page and from page to page. A value that does not fit into an empty page begins on a page of
-// its own and goes on in those that follow; other values lie in one page each.
+// Keys ascend within a page and from page to page. A value that does not fit into an empty page
+// begins on a page of its own and goes on in those that follow; other values lie in one page each.
 //
-// PageView looks at a page in memory and copies nothing. parse() checks every field, so that value() and find() never
-// read outside of the page, whatever its bytes are.
+// PageView looks at a page in memory and copies nothing. parse() checks every field, so that
+// value() and find() never read outside of the page, whatever its bytes are.
 //
 // Threads: a view does not change.
 #pragma once
@@ -30,14 +31,15 @@ constexpr bool is_page_size(uint64_t bytes) {
 }
 
 struct PageHead {
-  uint32_t checksum = 0;     // CRC32C of the bytes behind it
-  uint32_t key_bytes = 0;    // 0: keys are consecutive; 2, 4 or 8: the size of key - first_key
+  uint32_t checksum = 0;   // CRC32C of the bytes behind it
+  uint32_t key_bytes = 0;  // 0: keys are consecutive; 2, 4 or 8: the size of key - first_key
   uint64_t store_id = 0;
-  uint64_t page_index = 0;   // within the store
-  uint64_t first_key = 0;    // the first that begins here; else the key of the value that continues here
-  uint32_t key_count = 0;    // keys that begin here
-  uint32_t rest_bytes = 0;   // of a value that began earlier
-  uint64_t more_bytes = 0;   // of the last value, in the pages that follow
+  uint64_t page_index = 0;  // within the store
+  // the first that begins here; else the key of the value that continues here
+  uint64_t first_key = 0;
+  uint32_t key_count = 0;   // keys that begin here
+  uint32_t rest_bytes = 0;  // of a value that began earlier
+  uint64_t more_bytes = 0;  // of the last value, in the pages that follow
 };
 static_assert(sizeof(PageHead) == 48);
 
@@ -48,7 +50,9 @@ constexpr uint64_t values_offset(uint32_t page_bytes, uint64_t key_count, uint32
   return (sizeof(PageHead) + key_count * (key_bytes + end_bytes(page_bytes)) + 3) / 4 * 4;
 }
 
-inline uint32_t page_checksum(std::span<const uint8_t> page) { return crc32c_extend(0, page.data() + 4, page.size() - 4); }
+inline uint32_t page_checksum(std::span<const uint8_t> page) {
+  return crc32c_extend(0, page.data() + 4, page.size() - 4);
+}
 
 class PageView {
  public:
@@ -60,10 +64,14 @@ class PageView {
     std::memcpy(&view.head_, page.data(), sizeof view.head_);
     const PageHead& h = view.head_;
     const auto page_bytes = static_cast<uint32_t>(page.size());
-    if (h.key_bytes != 0 && h.key_bytes != 2 && h.key_bytes != 4 && h.key_bytes != 8) return "its keys have no known width";
+    if (h.key_bytes != 0 && h.key_bytes != 2 && h.key_bytes != 4 && h.key_bytes != 8) {
+      return "its keys have no known width";
+    }
     if (h.key_count > page_bytes) return "it has more keys than room";
     view.values_ = values_offset(page_bytes, h.key_count, h.key_bytes);
-    if (view.values_ > page_bytes || h.rest_bytes > page_bytes - view.values_) return "it has more keys than room";
+    if (view.values_ > page_bytes || h.rest_bytes > page_bytes - view.values_) {
+      return "it has more keys than room";
+    }
     if (h.key_count == 0 && h.rest_bytes == 0) return "it is empty";
     uint64_t before = h.rest_bytes;
     for (uint32_t i = 0; i < h.key_count; ++i) {
@@ -90,7 +98,8 @@ class PageView {
       default: return head_.first_key + load<uint64_t>(sizeof(PageHead) + size_t{i} * 8);
     }
   }
-  // The bytes of value i in this page: all of them, except for the last one where more_bytes is not 0.
+  // The bytes of value i in this page: all of them, except for the last one where more_bytes is not
+  // 0.
   std::span<const uint8_t> value(uint32_t i) const {
     const uint64_t begin = i == 0 ? head_.rest_bytes : end(i - 1);
     return page_.subspan(values_ + begin, end(i) - begin);
@@ -125,8 +134,9 @@ class PageView {
   }
   uint64_t end(uint32_t i) const {
     const size_t ends = sizeof(PageHead) + size_t{head_.key_count} * head_.key_bytes;
-    return end_bytes(static_cast<uint32_t>(page_.size())) == 2 ? load<uint16_t>(ends + size_t{i} * 2)
-                                                               : load<uint32_t>(ends + size_t{i} * 4);
+    return end_bytes(static_cast<uint32_t>(page_.size())) == 2
+               ? load<uint16_t>(ends + size_t{i} * 2)
+               : load<uint32_t>(ends + size_t{i} * 4);
   }
   template <class T>
   uint32_t search(uint64_t distance) const {

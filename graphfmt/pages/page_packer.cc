@@ -13,7 +13,9 @@ uint32_t PagePacker::key_bytes_with(uint64_t key) const {
 }
 
 bool PagePacker::fits(uint64_t key, size_t value_bytes) const {
-  return values_offset(page_bytes_, keys_.size() + 1, key_bytes_with(key)) + values_.size() + value_bytes <= page_bytes_;
+  return values_offset(page_bytes_, keys_.size() + 1, key_bytes_with(key)) + values_.size() +
+             value_bytes <=
+         page_bytes_;
 }
 
 void PagePacker::add(uint64_t key, std::span<const uint8_t> value) {
@@ -26,7 +28,8 @@ void PagePacker::add(uint64_t key, std::span<const uint8_t> value) {
   }
   // Longer than a page: it begins on one of its own.
   keys_.push_back(key);
-  for (size_t room = page_bytes_ - values_offset(page_bytes_, 1, 0);; room = page_bytes_ - values_offset(page_bytes_, 0, 0)) {
+  for (size_t room = page_bytes_ - values_offset(page_bytes_, 1, 0);;
+       room = page_bytes_ - values_offset(page_bytes_, 0, 0)) {
     const std::span<const uint8_t> here = value.first(std::min(room, value.size()));
     value = value.subspan(here.size());
     values_.assign(here.begin(), here.end());
@@ -72,7 +75,8 @@ void PagePacker::emit(uint64_t first_key, uint64_t more_bytes) {
     for (const uint64_t key : keys_) put(key - keys_[0], head.key_bytes);
   }
   for (const uint32_t end : ends_) put(end, end_bytes(page_bytes_));
-  std::copy(values_.begin(), values_.end(), page + values_offset(page_bytes_, head.key_count, head.key_bytes));
+  std::copy(values_.begin(), values_.end(),
+            page + values_offset(page_bytes_, head.key_count, head.key_bytes));
   std::memcpy(page, &head, sizeof head);
   head.checksum = page_checksum({page, page_bytes_});
   std::memcpy(page, &head.checksum, sizeof head.checksum);

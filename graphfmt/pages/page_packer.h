@@ -20,7 +20,8 @@ struct PageIndex {
 
 class PagePacker {
  public:
-  PagePacker(uint32_t page_bytes, uint64_t store_id) : page_bytes_(page_bytes), store_id_(store_id) {}
+  PagePacker(uint32_t page_bytes, uint64_t store_id)
+      : page_bytes_(page_bytes), store_id_(store_id) {}
 
   // Goes on behind the pages of the index.
   void resume(PageIndex index) { index_ = std::move(index); }
@@ -30,7 +31,8 @@ class PagePacker {
   // Ends the page that is filling, if any.
   void end_page();
 
-  // Full pages that were not handed out: a multiple of page_bytes. They are the last ones of the index.
+  // Full pages that were not handed out: a multiple of page_bytes. They are the last ones of the
+  // index.
   std::vector<uint8_t>& pages() { return pages_; }
   const PageIndex& index() const { return index_; }
 

@@ -26,14 +26,18 @@ Outcome<PageStore> PageStore::open(OpenGraphFile file) {
   const auto head = parse_store_head({bytes->as<uint8_t>(), head_bytes}, store.path());
   if (!head) return head.error();
   store.head_ = *head;
-  const uint64_t least = head->is_finished ? head->file_bytes() : head->page_offset(head->page_count);
+  const uint64_t least =
+      head->is_finished ? head->file_bytes() : head->page_offset(head->page_count);
   if (size < least) {
-    return make_error(EIO, "{}: byte {}: ends there, and has {} bytes at least", store.path(), size, least);
+    return make_error(EIO, "{}: byte {}: ends there, and has {} bytes at least", store.path(), size,
+                      least);
   }
   if (head->is_finished && size > least) {
     return make_error(EIO, "{}: byte {}: {} bytes too many", store.path(), least, size - least);
   }
-  if (auto done = head->is_finished ? store.load_index() : store.scan_pages(); !done) return done.error();
+  if (auto done = head->is_finished ? store.load_index() : store.scan_pages(); !done) {
+    return done.error();
+  }
   return store;
 }
 
@@ -41,7 +45,10 @@ Outcome<void> PageStore::load_index() {
   const uint64_t count = head_.page_count;
   const uint64_t begin = head_.page_offset(count);
   auto bytes = Buffer::allocate(head_.index_bytes());
-  if (!bytes) return make_error(ENOMEM, "{}: no memory for its index of {} bytes", path(), head_.index_bytes());
+  if (!bytes) {
+    return make_error(ENOMEM, "{}: no memory for its index of {} bytes", path(),
+                      head_.index_bytes());
+  }
   if (auto done = file_.read({begin, head_.index_bytes()}, bytes->data()); !done) return done;
   if (crc32c_extend(0, bytes->data(), head_.index_bytes()) != head_.index_checksum) {
     return make_error(EIO, "{}: byte {}: the checksum of its index is wrong", path(), begin);
@@ -54,21 +61,23 @@ Outcome<void> PageStore::load_index() {
   return make_error(EIO, "{}: byte {}: the keys of its index do not ascend", path(), begin);
 }
 
-const char* PageStore::why_unsound(uint64_t page_index, std::span<const uint8_t> page, PageView& view) const {
+const char* PageStore::why_unsound(uint64_t page_index, std::span<const uint8_t> page,
+                                   PageView& view) const {
   PageHead head;
   std::memcpy(&head, page.data(), sizeof head);
   if (page_checksum(page) != head.checksum) return "its checksum is wrong: it is damaged";
   if (head.store_id != head_.store_id) return "it is of another store";
   if (head.page_index != page_index) return "it is another page of this store";
-  if (page_index < index_.size() &&
-      (head.checksum != index_.checksums[page_index] || head.first_key != index_.first_keys[page_index])) {
+  if (page_index < index_.size() && (head.checksum != index_.checksums[page_index] ||
+                                     head.first_key != index_.first_keys[page_index])) {
     return "it is not the page that was written";
   }
   return PageView::parse(page, view);
 }
 
 Error PageStore::page_error(uint64_t page_index, std::string_view reason) const {
-  return make_error(EIO, "{}: page {} at byte {}: {}", path(), page_index, head_.page_offset(page_index), reason);
+  return make_error(EIO, "{}: page {} at byte {}: {}", path(), page_index,
+                    head_.page_offset(page_index), reason);
 }
 
 Outcome<PageView> PageStore::check_page(uint64_t page_index, std::span<const uint8_t> page) const {
@@ -78,7 +87,8 @@ Outcome<PageView> PageStore::check_page(uint64_t page_index, std::span<const uin
   return view;
 }
 
-// Reads the pages of an unfinished store, up to the last one that is whole and ends no value in its middle.
+// Reads the pages of an unfinished store, up to the last one that is whole and ends no value in its
+// middle.
 Outcome<void> PageStore::scan_pages() {
   const uint32_t page_bytes = head_.page_bytes;
   const uint64_t page_count = (file_.size_bytes() - kStoreHeadBytes) / page_bytes;
@@ -96,13 +106,15 @@ Outcome<void> PageStore::scan_pages() {
       const ByteRange range{head_.page_offset(page), count * page_bytes};
       if (auto done = file_.read(range, buffer->data()); !done) return done;
     }
-    const std::span<const uint8_t> bytes(buffer->as<uint8_t>() + page % batch_pages * page_bytes, page_bytes);
+    const std::span<const uint8_t> bytes(buffer->as<uint8_t>() + page % batch_pages * page_bytes,
+                                         page_bytes);
     PageView view;
     const char* reason = why_unsound(page, bytes, view);
     if (reason == nullptr) {
       const PageHead& h = view.head();
       const uint64_t rest_and_more = h.rest_bytes + (h.key_count == 0 ? h.more_bytes : 0);
-      const bool ascends = h.key_count == 0 || so_far.key_count == 0 || h.first_key > so_far.last_key;
+      const bool ascends =
+          h.key_count == 0 || so_far.key_count == 0 || h.first_key > so_far.last_key;
       if (rest_and_more != open_bytes) reason = "a value does not go on in it";
       if (!ascends) reason = "its keys do not ascend";
     }

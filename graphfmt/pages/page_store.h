@@ -1,11 +1,12 @@
-// PageStore: a file of keys and values in pages, open for reading: its head and its index, in memory.
+// PageStore: a file of keys and values in pages, open for reading: its head and its index, in
+// memory.
 //
-// The index is sparse: the first key of each page, and the page's checksum. A finished store has it in its file.
-// An unfinished store is read to make it. Pages that a sync acknowledged must be sound. Behind them the store ends
-// before the first page that is not: a crash has torn it there.
+// The index is sparse: the first key of each page, and the page's checksum. A finished store has it
+// in its file. An unfinished store is read to make it. Pages that a sync acknowledged must be
+// sound. Behind them the store ends before the first page that is not: a crash has torn it there.
 //
-// Pages are the caller's to read and to check with check_page(). Errors are one line: file, page, reason. EIO: damaged;
-// EINVAL: no store.
+// Pages are the caller's to read and to check with check_page(). Errors are one line: file, page,
+// reason. EIO: damaged; EINVAL: no store.
 //
 // Threads: does not change once it is open.
 #pragma once

@@ -6,7 +6,9 @@
 
 namespace graphlane {
 
-std::string pages_file_name(Direction direction) { return direction == Direction::kOut ? "out.pages" : "in.pages"; }
+std::string pages_file_name(Direction direction) {
+  return direction == Direction::kOut ? "out.pages" : "in.pages";
+}
 
 Outcome<std::unique_ptr<Pages>> Pages::open(const std::string& path) {
   auto directory = GraphDirectory::open(path);
@@ -17,8 +19,9 @@ Outcome<std::unique_ptr<Pages>> Pages::open(const std::string& path) {
   pages->header_ = std::move(*header);
   const size_t file_count = pages->header_.is_directed ? 2 : 1;
   if (pages->header_.files.size() != file_count || pages->header_.partitions != 0) {
-    return make_error(EIO, "{}: byte 36: {} files, expected {}", pages->directory_.path_of(kGraphHeaderFile),
-                      pages->header_.files.size(), file_count);
+    return make_error(EIO, "{}: byte 36: {} files, expected {}",
+                      pages->directory_.path_of(kGraphHeaderFile), pages->header_.files.size(),
+                      file_count);
   }
   if (auto opened = pages->open_side(Direction::kOut); !opened) return opened.error();
   if (pages->header_.is_directed) {
@@ -37,11 +40,15 @@ Outcome<void> Pages::open_side(Direction direction) {
   auto store = PageStore::open(std::move(*opened));
   if (!store) return store.error();
   const StoreHead& head = store->head();
-  if (!head.is_finished || head.index_checksum != file->checksum || head.page_bytes != header_.checksum_piece_bytes) {
-    return make_error(EIO, "{}: byte 0: not the store that {} names: it is another graph's", store->path(), header_path);
+  if (!head.is_finished || head.index_checksum != file->checksum ||
+      head.page_bytes != header_.checksum_piece_bytes) {
+    return make_error(EIO, "{}: byte 0: not the store that {} names: it is another graph's",
+                      store->path(), header_path);
   }
-  if (head.key_count > header_.vertex_count || (head.key_count > 0 && head.last_key >= header_.vertex_count)) {
-    return make_error(EIO, "{}: byte 0: its last key is {}, of {} vertices", store->path(), head.last_key, header_.vertex_count);
+  if (head.key_count > header_.vertex_count ||
+      (head.key_count > 0 && head.last_key >= header_.vertex_count)) {
+    return make_error(EIO, "{}: byte 0: its last key is {}, of {} vertices", store->path(),
+                      head.last_key, header_.vertex_count);
   }
   stores_[direction == Direction::kOut ? 0 : 1] = std::make_unique<PageStore>(std::move(*store));
   return {};
@@ -59,7 +66,9 @@ Result<ListValue> Pages::parse_value(std::span<const uint8_t> value) const {
   }
   const Result<size_t> count = codec().count(parts.list);
   if (!count) return count.error();
-  if (parts.weights.size() != (is_weighted() ? *count * weight_bytes(header_.weight) : 0)) return Errno{EIO};
+  if (parts.weights.size() != (is_weighted() ? *count * weight_bytes(header_.weight) : 0)) {
+    return Errno{EIO};
+  }
   parts.neighbour_count = *count;
   return parts;
 }

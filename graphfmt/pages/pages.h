@@ -4,10 +4,11 @@
 //   GRAPH/out.pages    a finished store (page_store.h): the key is a vertex, the value its list of out-neighbours
 //   GRAPH/in.pages     the same of in-neighbours, if directed
 //
-// A vertex without neighbours has no key. A value is the encoded list (codec.h). With weights it is the list's length
-// in bytes (uint32), the list, and a weight for each neighbour.
+// A vertex without neighbours has no key. A value is the encoded list (codec.h). With weights it is
+// the list's length in bytes (uint32), the list, and a weight for each neighbour.
 //
-// Errors are one line: file, page or byte, reason. EIO: damaged; EINVAL: not a graph; ENOTSUP: of another kind.
+// Errors are one line: file, page or byte, reason. EIO: damaged; EINVAL: not a graph; ENOTSUP: of
+// another kind.
 //
 // Threads: does not change once it is open.
 #pragma once
@@ -44,7 +45,9 @@ class Pages {
   bool is_weighted() const { return header_.weight != WeightKind::kNone; }
 
   // An undirected graph has one direction: kIn is kOut.
-  const PageStore& store(Direction direction) const { return *stores_[own(direction) == Direction::kOut ? 0 : 1]; }
+  const PageStore& store(Direction direction) const {
+    return *stores_[own(direction) == Direction::kOut ? 0 : 1];
+  }
   std::string file_name(Direction direction) const { return pages_file_name(own(direction)); }
 
   // EIO, without a text: no list has these bytes.
@@ -56,7 +59,9 @@ class Pages {
 
  private:
   explicit Pages(GraphDirectory directory) : directory_(std::move(directory)) {}
-  Direction own(Direction direction) const { return header_.is_directed ? direction : Direction::kOut; }
+  Direction own(Direction direction) const {
+    return header_.is_directed ? direction : Direction::kOut;
+  }
   Outcome<void> open_side(Direction direction);
 
   GraphDirectory directory_;

@@ -10,8 +10,11 @@ namespace {
 
 // A number that tells stores apart, and is the same for the same graph.
 uint64_t store_id_of(const GraphHeader& header, uint64_t edge_count, Direction direction) {
-  const uint64_t fields[] = {header.vertex_count, edge_count, static_cast<uint64_t>(header.codec),
-                             static_cast<uint64_t>(header.weight), header.is_directed ? 1u : 0u,
+  const uint64_t fields[] = {header.vertex_count,
+                             edge_count,
+                             static_cast<uint64_t>(header.codec),
+                             static_cast<uint64_t>(header.weight),
+                             header.is_directed ? 1u : 0u,
                              static_cast<uint64_t>(direction)};
   const uint32_t low = crc32c_extend(0, fields, sizeof fields);
   return uint64_t{crc32c_extend(low, fields, sizeof fields)} << 32 | low;
@@ -20,7 +23,8 @@ uint64_t store_id_of(const GraphHeader& header, uint64_t edge_count, Direction d
 // The store of one direction.
 class StoreSink : public ListSink {
  public:
-  StoreSink(std::string path, CodecKind codec, size_t weight_bytes, uint32_t page_bytes, uint64_t store_id)
+  StoreSink(std::string path, CodecKind codec, size_t weight_bytes, uint32_t page_bytes,
+            uint64_t store_id)
       : path_(std::move(path)),
         codec_(ListCodec::of(codec)),
         weight_bytes_(weight_bytes),
@@ -37,8 +41,8 @@ class StoreSink : public ListSink {
   // Encodes the values one behind the other.
   Outcome<void> prepare(ListBatch& batch) override {
     const size_t lists = batch.vertices.size();
-    const size_t bytes_max =
-        codec_.bytes_max(batch.neighbours.size()) + lists + batch.weights.size() + lists * sizeof(uint32_t);
+    const size_t bytes_max = codec_.bytes_max(batch.neighbours.size()) + lists +
+                             batch.weights.size() + lists * sizeof(uint32_t);
     if (auto grown = batch.encoded.reserve(bytes_max); !grown) return grown;
     batch.lengths.resize(lists);
     uint8_t* to = batch.encoded.as<uint8_t>();
@@ -50,7 +54,10 @@ class StoreSink : public ListSink {
       const size_t length = codec_.encode(batch.list(i), to);
       to += length;
       if (weight_bytes_ > 0) {
-        if (length > UINT32_MAX) return make_error(EFBIG, "{}: the list of vertex {} is too long", path_, batch.vertices[i]);
+        if (length > UINT32_MAX) {
+          return make_error(EFBIG, "{}: the list of vertex {} is too long", path_,
+                            batch.vertices[i]);
+        }
         const auto short_length = static_cast<uint32_t>(length);
         std::memcpy(begin, &short_length, sizeof short_length);
         const size_t weights = batch.list(i).size() * weight_bytes_;
@@ -92,7 +99,10 @@ class StoreSink : public ListSink {
   Outcome<void> finish(GraphHeader::File& about) {
     packer_.end_page();
     const std::vector<uint8_t>& pages = packer_.pages();
-    if (auto done = file_.write(pages.data(), pages.size(), head_.page_offset(written_pages_)); !done) return done;
+    if (auto done = file_.write(pages.data(), pages.size(), head_.page_offset(written_pages_));
+        !done) {
+      return done;
+    }
     const PageIndex& index = packer_.index();
     head_.is_finished = true;
     head_.sequence = 1;
@@ -102,8 +112,12 @@ class StoreSink : public ListSink {
       head_.index_checksum = crc32c_extend(head_.index_checksum, data, bytes);
       return file_.write(data, bytes, std::exchange(at, at + bytes));
     };
-    if (auto done = write(index.first_keys.data(), index.size() * sizeof(uint64_t)); !done) return done;
-    if (auto done = write(index.checksums.data(), index.size() * sizeof(uint32_t)); !done) return done;
+    if (auto done = write(index.first_keys.data(), index.size() * sizeof(uint64_t)); !done) {
+      return done;
+    }
+    if (auto done = write(index.checksums.data(), index.size() * sizeof(uint32_t)); !done) {
+      return done;
+    }
     const StoreSlot empty{}, slot = encode_slot(head_);
     if (auto done = file_.write(empty.data(), empty.size(), 0); !done) return done;
     if (auto done = file_.write(slot.data(), slot.size(), kStoreSlotBytes); !done) return done;
@@ -166,12 +180,13 @@ class PagesFormat final : public StoredGraphFormat {
 
 Outcome<PagesSummary> build_pages(const PagesOptions& options) {
   if (!is_page_size(options.page_bytes)) {
-    return make_error(EINVAL, "a page of {} bytes: a multiple of {} up to {} is expected", options.page_bytes,
-                      kPageBytesMin, kPageBytesMax);
+    return make_error(EINVAL, "a page of {} bytes: a multiple of {} up to {} is expected",
+                      options.page_bytes, kPageBytesMin, kPageBytesMax);
   }
   if (auto known = check_codec_of_lists(options.codec, "pages"); !known) return known.error();
   PagesFormat format(options.codec, options.page_bytes);
-  auto built = build_stored_graph({options.input, options.output, options.codec, options.overwrite, options.run_edges}, format);
+  auto built = build_stored_graph(
+      {options.input, options.output, options.codec, options.overwrite, options.run_edges}, format);
   if (!built) return built.error();
   return PagesSummary{std::move(*built), format.value_bytes(), format.page_count()};
 }

@@ -3,8 +3,8 @@
 //   read_edges ─▶ ArcSorter ─▶ by source: out.pages
 //                           ─▶ by target: in.pages (directed)
 //
-// The directory is built beside its name and renamed when it is complete (staging.h). The files depend neither on the
-// number of threads nor on the budget.
+// The directory is built beside its name and renamed when it is complete (staging.h). The files
+// depend neither on the number of threads nor on the budget.
 //
 // Memory beside the budget: 12 bytes a page of one direction.
 #pragma once
@@ -17,14 +17,15 @@
 namespace graphlane {
 
 struct PagesOptions {
-  // Its memory budget and threads are for all. `undirected` makes an undirected graph; `simple`: of equal arcs the
-  // first stays.
+  // Its memory budget and threads are for all. `undirected` makes an undirected graph; `simple`: of
+  // equal arcs the first stays.
   EdgeListOptions input;
-  std::string output;          // a directory
+  std::string output;  // a directory
   CodecKind codec = CodecKind::kVarint;
   uint32_t page_bytes = kPageBytesUsual;
-  bool overwrite = false;      // replace a stored graph, or an empty directory (never anything else)
-  size_t run_edges = 0;        // for tests: edges in a run of the sort
+  // replace a stored graph, or an empty directory (never anything else)
+  bool overwrite = false;
+  size_t run_edges = 0;  // for tests: edges in a run of the sort
 };
 
 struct PagesSummary : StoredGraphSummary {

@@ -40,7 +40,8 @@ class PageScan {
     line.settle = [this](ScanItem& item) { return sink_.settle(item.batch); };
     if (auto done = line.run(usable_threads(threads)); !done) return done;
     if (key_count_ == store_.key_count()) return {};
-    return make_error(EIO, "{}: byte 0: {} keys, but its pages have {}", store_.path(), store_.key_count(), key_count_);
+    return make_error(EIO, "{}: byte 0: {} keys, but its pages have {}", store_.path(),
+                      store_.key_count(), key_count_);
   }
 
  private:
@@ -80,15 +81,19 @@ class PageScan {
   }
 
   std::span<const uint8_t> page_at(ScanItem& item, uint64_t page) const {
-    return {item.bytes.as<uint8_t>() + (page - item.first) * store_.page_bytes(), store_.page_bytes()};
+    return {item.bytes.as<uint8_t>() + (page - item.first) * store_.page_bytes(),
+            store_.page_bytes()};
   }
 
   // All of the value that begins at the end of `page`, from the pages that follow.
-  Outcome<void> gather(ScanItem& item, uint64_t page, const PageView& view, std::span<const uint8_t>& value) const {
+  Outcome<void> gather(ScanItem& item, uint64_t page, const PageView& view,
+                       std::span<const uint8_t>& value) const {
     item.whole.assign(value.begin(), value.end());
     uint64_t more_bytes = view.head().more_bytes;
     while (more_bytes > 0) {
-      if (++page >= store_.page_count()) return store_.page_error(page - 1, "its last value does not end");
+      if (++page >= store_.page_count()) {
+        return store_.page_error(page - 1, "its last value does not end");
+      }
       std::span<const uint8_t> bytes;
       if (page < item.end) {
         bytes = page_at(item, page);
@@ -102,7 +107,9 @@ class PageScan {
       if (!next) return next.error();
       const std::span<const uint8_t> rest = next->rest();
       const uint64_t left = next->key_count() == 0 ? next->head().more_bytes : 0;
-      if (rest.size() + left != more_bytes) return store_.page_error(page, "a value does not go on in it");
+      if (rest.size() + left != more_bytes) {
+        return store_.page_error(page, "a value does not go on in it");
+      }
       item.whole.insert(item.whole.end(), rest.begin(), rest.end());
       more_bytes = left;
     }
@@ -110,15 +117,18 @@ class PageScan {
     return {};
   }
 
-  Outcome<void> add_list(ScanItem& item, uint64_t page, uint64_t key, std::span<const uint8_t> value) const {
+  Outcome<void> add_list(ScanItem& item, uint64_t page, uint64_t key,
+                         std::span<const uint8_t> value) const {
     ListBatch& batch = item.batch;
     if (key >= pages_.vertex_count()) {
-      return store_.page_error(page, fmt::format("the key {}, of {} vertices", key, pages_.vertex_count()));
+      return store_.page_error(
+          page, fmt::format("the key {}, of {} vertices", key, pages_.vertex_count()));
     }
     const Result<ListValue> parts = pages_.parse_value(value);
     const size_t begin = batch.neighbours.size();
     if (parts) batch.neighbours.resize(begin + parts->neighbour_count);
-    const std::span<uint32_t> list(batch.neighbours.data() + begin, batch.neighbours.size() - begin);
+    const std::span<uint32_t> list(batch.neighbours.data() + begin,
+                                   batch.neighbours.size() - begin);
     if (!parts || !pages_.decode(*parts, list) || !std::is_sorted(list.begin(), list.end())) {
       return store_.page_error(page, fmt::format("the list of vertex {} is damaged", key));
     }
@@ -143,14 +153,15 @@ class PageScan {
   const PageStore& store_;
   ListSink& sink_;
   const uint64_t pages_max_;
-  uint64_t next_ = 0;       // load only: one thread at a time
-  uint64_t last_key_ = 0;   // unload only
+  uint64_t next_ = 0;      // load only: one thread at a time
+  uint64_t last_key_ = 0;  // unload only
   uint64_t key_count_ = 0;
 };
 
 }  // namespace
 
-Outcome<void> scan_pages(const Pages& pages, Direction direction, const std::string& label, unsigned threads, ListSink& sink) {
+Outcome<void> scan_pages(const Pages& pages, Direction direction, const std::string& label,
+                         unsigned threads, ListSink& sink) {
   return or_no_memory([&] { return PageScan(pages, direction, sink).run(label, threads); });
 }
 
@@ -160,12 +171,14 @@ Outcome<EdgeListSummary> read_pages(const EdgeListOptions& options, EdgeSink& si
   const GraphHeader& header = (*pages)->header();
   if (auto suits = check_stored_edges(header, options); !suits) return suits.error();
   EdgesOfLists edges(header.is_directed, options, sink);
-  if (auto done = scan_pages(**pages, Direction::kOut, "read " + options.path, options.threads, edges); !done) {
+  if (auto done =
+          scan_pages(**pages, Direction::kOut, "read " + options.path, options.threads, edges);
+      !done) {
     return done.error();
   }
   if (edges.edge_count() != header.edge_count) {
-    return make_error(EIO, "{}/{}: byte 56: {} edges, but its lists have {}", options.path, kGraphHeaderFile,
-                      header.edge_count, edges.edge_count());
+    return make_error(EIO, "{}/{}: byte 56: {} edges, but its lists have {}", options.path,
+                      kGraphHeaderFile, header.edge_count, edges.edge_count());
   }
   return EdgeListSummary{.edge_count = header.edge_count, .vertex_count = header.vertex_count};
 }
@@ -175,14 +188,20 @@ Outcome<GraphHeader> check_pages(const std::string& path, unsigned threads) {
   if (!pages) return pages.error();
   const GraphHeader& header = (*pages)->header();
   ArcSum out(/*by_target=*/false, weight_bytes(header.weight));
-  if (auto done = scan_pages(**pages, Direction::kOut, "check " + path, threads, out); !done) return done.error();
+  if (auto done = scan_pages(**pages, Direction::kOut, "check " + path, threads, out); !done) {
+    return done.error();
+  }
   if (!header.is_directed) {
     if (out.is_symmetric()) return header;
     return make_error(EIO, "{}: undirected, but not every edge is in both ends' lists", path);
   }
   ArcSum in(/*by_target=*/true, weight_bytes(header.weight));
-  if (auto done = scan_pages(**pages, Direction::kIn, "check " + path, threads, in); !done) return done.error();
-  if (in.all() != out.all()) return make_error(EIO, "{}: the lists of its two directions hold different arcs", path);
+  if (auto done = scan_pages(**pages, Direction::kIn, "check " + path, threads, in); !done) {
+    return done.error();
+  }
+  if (in.all() != out.all()) {
+    return make_error(EIO, "{}: the lists of its two directions hold different arcs", path);
+  }
   return header;
 }
 

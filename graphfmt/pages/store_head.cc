@@ -33,8 +33,8 @@ std::optional<StoreHead> parse_slot(std::span<const uint8_t> slot) {
   std::memcpy(&checksum, slot.data() + kSlotChecksumAt, sizeof checksum);
   if (std::memcmp(fields.magic, kStoreMagic, sizeof kStoreMagic) != 0) return std::nullopt;
   if (crc32c_extend(0, slot.data(), kSlotChecksumAt) != checksum) return std::nullopt;
-  if (fields.version != kStoreVersion || !is_page_size(fields.page_bytes) || fields.is_finished > 1 ||
-      fields.page_count > (uint64_t{1} << 60) / fields.page_bytes) {
+  if (fields.version != kStoreVersion || !is_page_size(fields.page_bytes) ||
+      fields.is_finished > 1 || fields.page_count > (uint64_t{1} << 60) / fields.page_bytes) {
     return std::nullopt;
   }
   return StoreHead{.page_bytes = fields.page_bytes,
@@ -74,7 +74,8 @@ Outcome<StoreHead> parse_store_head(std::span<const uint8_t> bytes, const std::s
   std::optional<StoreHead> best;
   bool has_magic = false;
   uint32_t version = kStoreVersion;
-  for (size_t at = 0; at + kStoreSlotBytes <= bytes.size() && at < kStoreHeadBytes; at += kStoreSlotBytes) {
+  for (size_t at = 0; at + kStoreSlotBytes <= bytes.size() && at < kStoreHeadBytes;
+       at += kStoreSlotBytes) {
     const auto slot = bytes.subspan(at, kStoreSlotBytes);
     if (std::memcmp(slot.data(), kStoreMagic, sizeof kStoreMagic) == 0) {
       has_magic = true;

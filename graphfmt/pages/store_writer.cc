@@ -38,10 +38,11 @@ Outcome<Fd> StoreWriter::locked(Fd file, const std::string& path) {
   return os_error(errno, path, "cannot lock");
 }
 
-Outcome<std::unique_ptr<StoreWriter>> StoreWriter::create(const std::string& path, const StoreOptions& options) {
+Outcome<std::unique_ptr<StoreWriter>> StoreWriter::create(const std::string& path,
+                                                          const StoreOptions& options) {
   if (!is_page_size(options.page_bytes)) {
-    return make_error(EINVAL, "{}: a page of {} bytes: a multiple of {} up to {} is expected", path, options.page_bytes,
-                      kPageBytesMin, kPageBytesMax);
+    return make_error(EINVAL, "{}: a page of {} bytes: a multiple of {} up to {} is expected", path,
+                      options.page_bytes, kPageBytesMin, kPageBytesMax);
   }
   auto file = locked(Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644)), path);
   if (!file) return file.error();
@@ -66,12 +67,13 @@ Outcome<std::unique_ptr<StoreWriter>> StoreWriter::open(const std::string& path)
   std::unique_ptr<StoreWriter> writer(new StoreWriter(path, std::move(*file), store->head()));
   StoreHead head = store->head();
   head.is_finished = false;
-  // The pages that were found may not be on the device yet, and no head may name them before. An index is given
-  // up by the head before it is cut off.
+  // The pages that were found may not be on the device yet, and no head may name them before. An
+  // index is given up by the head before it is cut off.
   if (auto done = writer->sync_file(); !done) return done.error();
   if (auto done = writer->write_head(head); !done) return done.error();
   if (auto done = writer->sync_file(); !done) return done.error();
-  if (::ftruncate(writer->file_.get(), static_cast<off_t>(head.page_offset(head.page_count))) != 0) {
+  if (::ftruncate(writer->file_.get(), static_cast<off_t>(head.page_offset(head.page_count))) !=
+      0) {
     return os_error(errno, path, "cannot cut");
   }
   writer->packer_.resume(store->index());
@@ -91,13 +93,16 @@ Outcome<void> StoreWriter::write(const void* data, size_t bytes, uint64_t offset
 }
 
 Outcome<void> StoreWriter::sync_file() {
-  return ::fdatasync(file_.get()) == 0 ? Outcome<void>() : fail(os_error(errno, path_, "cannot sync"));
+  return ::fdatasync(file_.get()) == 0 ? Outcome<void>()
+                                       : fail(os_error(errno, path_, "cannot sync"));
 }
 
 Outcome<void> StoreWriter::write_head(StoreHead head) {
   head.sequence = head_.sequence + 1;
   const StoreSlot slot = encode_slot(head);
-  if (auto done = write(slot.data(), slot.size(), head.sequence % 2 * kStoreSlotBytes); !done) return done;
+  if (auto done = write(slot.data(), slot.size(), head.sequence % 2 * kStoreSlotBytes); !done) {
+    return done;
+  }
   // A file is as long as both slots from the first head on.
   if (head.sequence == 1) {
     const StoreSlot empty{};
@@ -110,7 +115,9 @@ Outcome<void> StoreWriter::write_head(StoreHead head) {
 Outcome<void> StoreWriter::write_pages() {
   std::vector<uint8_t>& pages = packer_.pages();
   if (pages.empty()) return {};
-  if (auto done = write(pages.data(), pages.size(), head_.page_offset(written_pages_)); !done) return done;
+  if (auto done = write(pages.data(), pages.size(), head_.page_offset(written_pages_)); !done) {
+    return done;
+  }
   written_pages_ = packer_.index().size();
   pages.clear();
   return {};
@@ -120,8 +127,11 @@ Outcome<void> StoreWriter::put(uint64_t key, std::span<const uint8_t> value) {
   if (failed_) return *failed_;
   if (head_.is_finished) return make_error(EINVAL, "{}: is finished: no key follows", path_);
   if (next_.key_count > 0 && key <= next_.last_key) {
-    if (key == next_.last_key) return make_error(EEXIST, "{}: has the key {} already: it is written once", path_, key);
-    return make_error(EINVAL, "{}: the key {} comes after {}: keys ascend", path_, key, next_.last_key);
+    if (key == next_.last_key) {
+      return make_error(EEXIST, "{}: has the key {} already: it is written once", path_, key);
+    }
+    return make_error(EINVAL, "{}: the key {} comes after {}: keys ascend", path_, key,
+                      next_.last_key);
   }
   packer_.add(key, value);
   ++next_.key_count;
@@ -151,9 +161,12 @@ Outcome<void> StoreWriter::finish() {
   const size_t key_bytes = index.size() * sizeof(uint64_t);
   const size_t checksum_bytes = index.size() * sizeof(uint32_t);
   const uint64_t begin = next_.page_offset(index.size());
-  next_.index_checksum = crc32c_extend(crc32c_extend(0, index.first_keys.data(), key_bytes), index.checksums.data(), checksum_bytes);
+  next_.index_checksum = crc32c_extend(crc32c_extend(0, index.first_keys.data(), key_bytes),
+                                       index.checksums.data(), checksum_bytes);
   if (auto done = write(index.first_keys.data(), key_bytes, begin); !done) return done;
-  if (auto done = write(index.checksums.data(), checksum_bytes, begin + key_bytes); !done) return done;
+  if (auto done = write(index.checksums.data(), checksum_bytes, begin + key_bytes); !done) {
+    return done;
+  }
   if (auto done = sync_file(); !done) return done;
   if (auto done = write_head(next_); !done) return done;
   return sync_file();

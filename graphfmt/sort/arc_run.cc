@@ -78,29 +78,35 @@ size_t encode_blocks(const A* arcs, size_t count, uint8_t* bytes, ArcRunTable& t
     to = encode_keys(arcs + at, length, to);
     to = encode_weights(arcs + at, length, to);
   }
-  table.push_back({.first_key = ~uint64_t{0}, .offset = static_cast<uint64_t>(to - bytes), .arc_count = 0});
+  table.push_back(
+      {.first_key = ~uint64_t{0}, .offset = static_cast<uint64_t>(to - bytes), .arc_count = 0});
   return static_cast<size_t>(to - bytes);
 }
 
 }  // namespace
 
 size_t encode_run(const Arc* arcs, size_t count, uint8_t* bytes, ArcRunTable& table) {
-  return encode_blocks(arcs, count, bytes, table, [](const Arc*, size_t, uint8_t* to) { return to; });
+  return encode_blocks(arcs, count, bytes, table,
+                       [](const Arc*, size_t, uint8_t* to) { return to; });
 }
 
-size_t encode_run(const WeightedArc* arcs, size_t count, size_t weight_bytes, uint8_t* bytes, ArcRunTable& table) {
-  return encode_blocks(arcs, count, bytes, table, [&](const WeightedArc* block, size_t length, uint8_t* to) {
-    for (size_t i = 0; i < length; ++i, to += weight_bytes) std::memcpy(to, &block[i].weight, weight_bytes);
-    return to;
-  });
+size_t encode_run(const WeightedArc* arcs, size_t count, size_t weight_bytes, uint8_t* bytes,
+                  ArcRunTable& table) {
+  return encode_blocks(arcs, count, bytes, table,
+                       [&](const WeightedArc* block, size_t length, uint8_t* to) {
+                         for (size_t i = 0; i < length; ++i, to += weight_bytes) {
+                           std::memcpy(to, &block[i].weight, weight_bytes);
+                         }
+                         return to;
+                       });
 }
 
 bool decode_block(const ArcBlock& block, const uint8_t* bytes, const uint8_t* end, Arc* arcs) {
   return decode_keys(block, bytes, arcs) == end;
 }
 
-bool decode_block(const ArcBlock& block, size_t weight_bytes, const uint8_t* bytes, const uint8_t* end,
-                  WeightedArc* arcs) {
+bool decode_block(const ArcBlock& block, size_t weight_bytes, const uint8_t* bytes,
+                  const uint8_t* end, WeightedArc* arcs) {
   const uint8_t* from = decode_keys(block, bytes, arcs);
   if (from + weight_bytes * block.arc_count != end) return false;
   for (uint32_t i = 0; i < block.arc_count; ++i, from += weight_bytes) {

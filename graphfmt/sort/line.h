@@ -6,12 +6,13 @@
 //   unload   one at a time, in order      append what was parsed
 //   settle   many at once                 what unload() made due
 //
-// Every thread carries one item through all four steps and starts again with the same item and its buffers.
-// So there is no queue, and memory is threads × one item. The caller's thread is one of them.
+// Every thread carries one item through all four steps and starts again with the same item and its
+// buffers. So there is no queue, and memory is threads × one item. The caller's thread is one of
+// them.
 //
-// Errors: of load, work and unload the error that is first in the stream is reported, so it does not depend
-// on the number of threads. An error of settle ends the line at once. An interrupt is an error of
-// load.
+// Errors: of load, work and unload the error that is first in the stream is reported, so it does
+// not depend on the number of threads. An error of settle ends the line at once. An interrupt is an
+// error of load.
 #pragma once
 
 #include <cstdint>

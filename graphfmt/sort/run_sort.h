@@ -11,7 +11,8 @@
 namespace graphlane {
 
 template <class E>
-void sort_run(const E* edges, uint32_t count, const GridLayout& layout, E* sorted, uint32_t* table) {
+void sort_run(const E* edges, uint32_t count, const GridLayout& layout, E* sorted,
+              uint32_t* table) {
   const size_t block_count = layout.block_count();
   std::memset(table, 0, (block_count + 1) * sizeof *table);
   for (uint32_t e = 0; e < count; ++e) ++table[layout.block_of(edges[e]) + 1];

@@ -37,7 +37,9 @@ Outcome<size_t> RunStore::take(size_t run, Buffer& edges) {
     return kept.edges_bytes;
   }
   if (auto grown = edges.reserve(run_bytes_); !grown) return grown.error();
-  if (auto done = read(spill_offset(run), edges.data(), kept.edges_bytes); !done) return done.error();
+  if (auto done = read(spill_offset(run), edges.data(), kept.edges_bytes); !done) {
+    return done.error();
+  }
   return kept.edges_bytes;
 }
 
@@ -45,7 +47,9 @@ Outcome<const char*> RunStore::view_edges(size_t run, size_t first, size_t lengt
                                           Buffer& scratch) const {
   const Run& kept = slot(run);
   if (kept.resident.edges) return kept.resident.edges.data() + first;
-  if (auto done = read(spill_offset(run) + first, scratch.data(), length); !done) return done.error();
+  if (auto done = read(spill_offset(run) + first, scratch.data(), length); !done) {
+    return done.error();
+  }
   return static_cast<const char*>(scratch.data());
 }
 
@@ -54,7 +58,9 @@ Outcome<const uint32_t*> RunStore::view_table(size_t run, size_t first, size_t c
   const Run& kept = slot(run);
   if (kept.resident.edges) return kept.resident.table.as<uint32_t>() + first;
   const uint64_t offset = spill_offset(run) + run_bytes_ + first * sizeof(uint32_t);
-  if (auto done = read(offset, scratch.data(), count * sizeof(uint32_t)); !done) return done.error();
+  if (auto done = read(offset, scratch.data(), count * sizeof(uint32_t)); !done) {
+    return done.error();
+  }
   return static_cast<const uint32_t*>(scratch.as<uint32_t>());
 }
 
@@ -126,7 +132,8 @@ Outcome<void> RunStore::read(uint64_t offset, char* data, size_t length) const {
   auto done = pread_full(fd, data, length, offset);
   if (!done) return os_error(done.error().code, spill_path_, "cannot read");
   if (*done < length) {
-    return make_error(EIO, "{}: byte {}: shorter than what was written", spill_path_, offset + *done);
+    return make_error(EIO, "{}: byte {}: shorter than what was written", spill_path_,
+                      offset + *done);
   }
   return {};
 }

@@ -43,7 +43,8 @@ class RunStore {
   // A piece of a run's edges (bytes) or table (entries), in place or read into
   // `scratch`, which is large enough.
   Outcome<const char*> view_edges(size_t run, size_t first, size_t length, Buffer& scratch) const;
-  Outcome<const uint32_t*> view_table(size_t run, size_t first, size_t count, Buffer& scratch) const;
+  Outcome<const uint32_t*> view_table(size_t run, size_t first, size_t count,
+                                      Buffer& scratch) const;
 
   size_t run_count() const;
   uint64_t memory_used_bytes() const;

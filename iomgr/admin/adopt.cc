@@ -33,7 +33,9 @@ Fd open_to_bind(const Fd& place) {
   Fd opened = reopen(place.get(), O_RDWR | O_NONBLOCK);
   struct stat st;
   if (opened || errno != EACCES || ::fstat(place.get(), &st) != 0) return opened;
-  if (::chmod(ProcPath(place.get()).c_str(), (st.st_mode & 07777) | S_IRUSR | S_IWUSR) != 0) return opened;
+  if (::chmod(ProcPath(place.get()).c_str(), (st.st_mode & 07777) | S_IRUSR | S_IWUSR) != 0) {
+    return opened;
+  }
   opened = reopen(place.get(), O_RDWR | O_NONBLOCK);
   (void)::chmod(ProcPath(place.get()).c_str(), st.st_mode & 07777);
   return opened;
@@ -55,8 +57,11 @@ class Binder {
       if (is_within(node.path, kControlDirectory)) continue;
       if (!seen.insert({node.info.st_dev, node.info.st_ino}).second) continue;
       auto claim = read_claim(top.at(node.path));
-      if (!claim) left(claim.error().text);
-      else if (*claim) claims_[(*claim)->layout.file_id.bytes].push_back(std::move(**claim));
+      if (!claim) {
+        left(claim.error().text);
+      } else if (*claim) {
+        claims_[(*claim)->layout.file_id.bytes].push_back(std::move(**claim));
+      }
     }
     return {};
   }
@@ -97,7 +102,9 @@ class Binder {
     if (*verdict != StubVerdict::kStub) {
       return make_error(EIO, "{}: {}", claim.place.shown, describe(*verdict));
     }
-    if (Outcome<void> own = volume_.accept(claim.layout, claim.place.shown); !own) return own.error();
+    if (Outcome<void> own = volume_.accept(claim.layout, claim.place.shown); !own) {
+      return own.error();
+    }
     const Result<StubSeen> seen = identify_stub(stub.get());
     if (!seen) return claim.place.error(seen.error().code, "cannot look at");
     claim.seen = *seen;
@@ -107,9 +114,11 @@ class Binder {
   Outcome<PartSeen> look_at(const Claim& claim, uint32_t d) const {
     const int root = volume_.devices()[d].root_fd.get();
     const Fd part = open_part(root, claim.layout.file_id);
-    const Result<PartSeen> seen = part ? look_at_part(part.get(), part_of(root, claim.layout)) : last_errno();
+    const Result<PartSeen> seen =
+        part ? look_at_part(part.get(), part_of(root, claim.layout)) : last_errno();
     if (seen) return *seen;
-    return os_error(seen.error().code, volume_.part_path(d, claim.layout.file_id), "cannot look at the part");
+    return os_error(seen.error().code, volume_.part_path(d, claim.layout.file_id),
+                    "cannot look at the part");
   }
 
   // Whether the parts may be this stub's: of the same owner, in their place, and naming no other
@@ -119,9 +128,12 @@ class Binder {
     *generation = stub.generation;
     for (uint32_t d = 0; d < volume_.device_count(); ++d) {
       const Outcome<PartSeen> part = look_at(claim, d);
-      if (!part) return make_error(part.error().code, "{}: {}", claim.place.shown, part.error().text);
+      if (!part) {
+        return make_error(part.error().code, "{}: {}", claim.place.shown, part.error().text);
+      }
       const auto refuse = [&](Ownership why) {
-        return make_error(EIO, "{}: {}: {}", claim.place.shown, volume_.part_path(d, stub.file_id), describe(why));
+        return make_error(EIO, "{}: {}: {}", claim.place.shown, volume_.part_path(d, stub.file_id),
+                          describe(why));
       };
       if (part->uid != claim.seen.uid) return refuse(Ownership::kOwnerDiffers);
       if (part->verdict == RecordVerdict::kNone) continue;
@@ -130,14 +142,20 @@ class Binder {
                           describe(part->verdict));
       }
       const PartRecord& record = part->record;
-      if (record.ordinal != d || record.geometry != stub.geometry) return refuse(Ownership::kMisplaced);
+      if (record.ordinal != d || record.geometry != stub.geometry) {
+        return refuse(Ownership::kMisplaced);
+      }
       const bool names_it = record.stub == StubIdentity{} || record.stub == claim.seen.identity ||
                             (stub.format == kStubFormat && record.stub == stub.identity);
       if (!names_it && !is_chosen) return refuse(Ownership::kPartOfAnother);
       const auto ahead = static_cast<int32_t>(record.generation - stub.generation);
       if (ahead < 0) return refuse(Ownership::kStale);
-      if (ahead > 1 && !is_chosen && stub.format == kStubFormat) return refuse(Ownership::kStubStale);
-      if (static_cast<int32_t>(record.generation - *generation) > 0) *generation = record.generation;
+      if (ahead > 1 && !is_chosen && stub.format == kStubFormat) {
+        return refuse(Ownership::kStubStale);
+      }
+      if (static_cast<int32_t>(record.generation - *generation) > 0) {
+        *generation = record.generation;
+      }
     }
     return {};
   }
@@ -150,7 +168,8 @@ class Binder {
     for (const Claim& claim : claims) {
       const Fd at = open_place(claim.place, O_PATH | O_NOFOLLOW);
       uint32_t generation = 0;
-      if (claim.layout.format == kStubFormat && verify_parts(volume_, at.get(), claim.layout, claim.place.shown)) {
+      if (claim.layout.format == kStubFormat &&
+          verify_parts(volume_, at.get(), claim.layout, claim.place.shown)) {
         owner = &claim;
       } else if (Outcome<void> may = may_bind(claim, /*is_chosen=*/false, &generation); may) {
         possible.push_back(&claim);
@@ -166,9 +185,12 @@ class Binder {
       return;
     }
     for (const Claim* claim : possible) {
-      left(owner != nullptr ? fmt::format("{}: a copy of the stub {}", claim->place.shown, owner->place.shown)
-                            : fmt::format("{}: one of {} stubs that name the same parts (graphlane adopt {} if this "
-                                          "is the right one)", claim->place.shown, possible.size(), claim->place.shown));
+      left(owner != nullptr
+               ? fmt::format("{}: a copy of the stub {}", claim->place.shown, owner->place.shown)
+               : fmt::format(
+                     "{}: one of {} stubs that name the same parts (graphlane adopt {} if this "
+                     "is the right one)",
+                     claim->place.shown, possible.size(), claim->place.shown));
     }
   }
 
@@ -178,10 +200,13 @@ class Binder {
       const Fd place = find_part(volume_.devices()[d].root_fd.get(), claim.layout.file_id);
       struct stat st;
       Fd part;
-      if (place && ::fstat(place.get(), &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == claim.seen.uid) {
+      if (place && ::fstat(place.get(), &st) == 0 && S_ISREG(st.st_mode) &&
+          st.st_uid == claim.seen.uid) {
         part = open_to_bind(place);
       }
-      if (!part) return os_error(errno, volume_.part_path(d, claim.layout.file_id), "cannot open the part");
+      if (!part) {
+        return os_error(errno, volume_.part_path(d, claim.layout.file_id), "cannot open the part");
+      }
       parts.push_back(std::move(part));
     }
     return parts;
@@ -225,12 +250,13 @@ class Binder {
   Outcome<void> write_records(const Layout& layout, const std::vector<Fd>& parts) const {
     std::vector<int> fds;
     for (uint32_t d = 0; d < parts.size(); ++d) {
-      const PartRecord record{.flags = 0,
-                              .ordinal = d,
-                              .geometry = layout.geometry,
-                              .generation = layout.generation,
-                              .stub = layout.identity,
-                              .synced_bytes = layout.state == FileState::kClosed ? layout.logical_size : 0};
+      const PartRecord record{
+          .flags = 0,
+          .ordinal = d,
+          .geometry = layout.geometry,
+          .generation = layout.generation,
+          .stub = layout.identity,
+          .synced_bytes = layout.state == FileState::kClosed ? layout.logical_size : 0};
       const PartOf part = part_of(volume_.devices()[d].root_fd.get(), layout);
       if (const int error = write_part_record(parts[d].get(), part, record); error != 0) {
         return os_error(error, volume_.part_path(d, layout.file_id), "cannot say whose it is");
@@ -250,7 +276,8 @@ class Binder {
 // Hides file names from other users, with the mode that create_volume() sets.
 void close_part_directories(const Volume& volume) {
   for (const Device& device : volume.devices()) {
-    const TreePlace parts{.directory_fd = device.root_fd.get(), .path = "parts", .shown = device.root + "/parts"};
+    const TreePlace parts{
+        .directory_fd = device.root_fd.get(), .path = "parts", .shown = device.root + "/parts"};
     const Outcome<std::vector<TreeNode>> nodes = list_directory(parts);
     if (!nodes) continue;
     for (const TreeNode& node : *nodes) {
@@ -285,7 +312,8 @@ Outcome<BindReport> upgrade_volume(const Volume& volume) {
 
 Outcome<BindReport> adopt_volume(const Volume& volume, const std::string& path) {
   if (volume.format() == 1) {
-    return make_error(EINVAL, "{0}: a volume of format 1; first: graphlane check --upgrade {0}", volume.root());
+    return make_error(EINVAL, "{0}: a volume of format 1; first: graphlane check --upgrade {0}",
+                      volume.root());
   }
   const Outcome<VolumeLock> lock = VolumeLock::take(volume, VolumeLock::kExclusive);
   if (!lock) return lock.error();

@@ -22,9 +22,9 @@ namespace graphlane {
 
 struct BindReport {
   uint64_t bound_count = 0;
-  uint64_t kept_count = 0;         // were bound correctly
-  std::vector<std::string> left;   // one line each: a stub that was not bound, and why
-  std::optional<Error> stopped;    // ended the work early, e.g. an interrupt
+  uint64_t kept_count = 0;        // were bound correctly
+  std::vector<std::string> left;  // one line each: a stub that was not bound, and why
+  std::optional<Error> stopped;   // ended the work early, e.g. an interrupt
 };
 
 // Requires that no process changes names or has the volume mounted: otherwise EBUSY. Stubs of

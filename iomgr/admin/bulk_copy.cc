@@ -21,7 +21,8 @@ class Copier {
     const uint64_t chunk_count = (copy_.size_bytes + kCopyChunk - 1) / kCopyChunk;
     const uint64_t thread_count =
         std::min({uint64_t{copy_.thread_count}, uint64_t{kCopyThreadsMax}, chunk_count});
-    parallel_for(static_cast<uint32_t>(std::max<uint64_t>(thread_count, 1)), [this](uint32_t) { work(); });
+    parallel_for(static_cast<uint32_t>(std::max<uint64_t>(thread_count, 1)),
+                 [this](uint32_t) { work(); });
     MutexLock lock(mu_);
     if (error_) return *error_;
     return {};
@@ -30,8 +31,8 @@ class Copier {
  private:
   void work() {
     const auto unmap = [](void* memory) { ::munmap(memory, kCopyChunk); };
-    void* const memory = ::mmap(nullptr, kCopyChunk, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const memory =
+        ::mmap(nullptr, kCopyChunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return fail(make_error(ENOMEM, "no memory for a copy buffer"));
     const std::unique_ptr<void, decltype(unmap)> owner(memory, unmap);
     char* const buffer = static_cast<char*>(memory);

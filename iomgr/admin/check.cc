@@ -109,7 +109,9 @@ class Check {
     const TreeVisitor visitor{
         .enter = [&](const TreeEntry& entry) -> Outcome<void> {
           if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
-          if (!entry.path.empty() && is_covered(entry)) keep_orphans("what is mounted at {} may hide their stubs", entry.place().shown);
+          if (!entry.path.empty() && is_covered(entry)) {
+            keep_orphans("what is mounted at {} may hide their stubs", entry.place().shown);
+          }
           if (S_ISREG(entry.info.st_mode)) check_file(entry);
           return {};
         },
@@ -126,9 +128,9 @@ class Check {
 
   // Whether a filesystem is mounted there, which may hide stubs.
   static bool is_covered(const TreeEntry& entry) {
-    struct statx seen {};
-    return ::statx(entry.parent_fd, entry.name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0,
-                   &seen) == 0 &&
+    struct statx seen{};
+    return ::statx(entry.parent_fd, entry.name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &seen) ==
+               0 &&
            (seen.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
   }
 
@@ -165,9 +167,11 @@ class Check {
     as_open.state = FileState::kOpen;
     as_open.logical_size = kNoBound;
     const OpenSize open = stat_parts(volume_, as_open).open;
-    for (const uint64_t size : {layout.logical_size, kNoBound, uint64_t{0}, open.bytes, open.promised_bytes}) {
+    for (const uint64_t size :
+         {layout.logical_size, kNoBound, uint64_t{0}, open.bytes, open.promised_bytes}) {
       for (const FileState state : {FileState::kOpen, FileState::kClosed}) {
-        for (const uint32_t generation : {layout.generation, layout.generation - 1, layout.generation + 1}) {
+        for (const uint32_t generation :
+             {layout.generation, layout.generation - 1, layout.generation + 1}) {
           for (const bool is_new : {false, true}) {
             Layout other = layout;
             other.logical_size = size;
@@ -190,8 +194,9 @@ class Check {
     const Fd stub = open_regular(entry.parent_fd, entry.name, O_RDWR);
     StubBytes bytes;
     Layout layout;
-    if (!stub || inspect_stub(stub.get(), &layout).value_or(StubVerdict::kNotAStub) !=
-                     StubVerdict::kBadChecksum ||
+    if (!stub ||
+        inspect_stub(stub.get(), &layout).value_or(StubVerdict::kNotAStub) !=
+            StubVerdict::kBadChecksum ||
         !lock_to_change(stub.get(), F_WRLCK) ||
         pread_full(stub.get(), bytes.data(), bytes.size(), 0).value_or(0) != bytes.size() ||
         decode_fields(bytes, &layout) != StubVerdict::kStub || !volume_.accept(layout, "") ||
@@ -200,7 +205,8 @@ class Check {
     }
     for (const Layout& other : states_near(layout)) {
       const StubBytes whole = encode_stub(other);
-      if (std::equal(bytes.begin() + kStubSectorSize, bytes.end(), whole.begin() + kStubSectorSize)) {
+      if (std::equal(bytes.begin() + kStubSectorSize, bytes.end(),
+                     whole.begin() + kStubSectorSize)) {
         if (write_stub(stub.get(), layout) && ::fsync(stub.get()) == 0) {
           repaired("{}: was written half, is whole now", entry.place().shown);
         }
@@ -217,17 +223,20 @@ class Check {
       claimed_.insert(layout.file_id.bytes);
       return problem("{}", own.error().text);
     }
-    const auto [known, is_new] =
-        found_.try_emplace(layout.file_id.bytes,
-                           Found{place.shown, info.st_dev, info.st_ino, layout, layout.logical_size});
+    const auto [known, is_new] = found_.try_emplace(
+        layout.file_id.bytes,
+        Found{place.shown, info.st_dev, info.st_ino, layout, layout.logical_size});
     if (!is_new) {  // another name of the same inode is valid
       if (known->second.inode != info.st_ino || known->second.device != info.st_dev) {
-        problem("{}: copy of the stub {}: both name the same parts", place.shown, known->second.shown);
+        problem("{}: copy of the stub {}: both name the same parts", place.shown,
+                known->second.shown);
       }
       return;
     }
     report_.striped_count += 1;
-    if (own && layout.format > kStubFormatUnbound) stubs_.emplace(layout.identity.inode, layout.identity.born);
+    if (own && layout.format > kStubFormatUnbound) {
+      stubs_.emplace(layout.identity.inode, layout.identity.born);
+    }
     if (options_.repair && own) clear_removed(layout);
     if (is_being_changed(stub_fd)) {
       known->second.bytes = current_layout(volume_, layout).logical_size;
@@ -246,7 +255,9 @@ class Check {
       const PartOf part = part_of(root_fd(d), layout);
       const Fd fd = find_part(part.root_fd, part.file_id);
       PartRecord record;
-      if (!fd || read_part_record(fd.get(), part, &record).value_or(RecordVerdict::kNone) != RecordVerdict::kRecord ||
+      if (!fd ||
+          read_part_record(fd.get(), part, &record).value_or(RecordVerdict::kNone) !=
+              RecordVerdict::kRecord ||
           (record.flags & PartRecord::kRemoved) == 0) {
         continue;
       }
@@ -308,7 +319,8 @@ class Check {
     return live;
   }
 
-  // Handles a file left open by a dead writer, or by one without a mount. The parts determine its size.
+  // Handles a file left open by a dead writer, or by one without a mount. The parts determine its
+  // size.
   void check_open(const TreePlace& place, bool mend, Found* found) {
     const Layout& layout = found->layout;
     for (uint32_t d = 0; d < volume_.device_count(); ++d) {
@@ -323,9 +335,12 @@ class Check {
     const uint64_t size = open.bytes;
     report_.bytes += size;
     found->bytes = size;
-    if (open.is_damaged()) return problem("{}", damaged_error(volume_, layout, place.shown, open).text);
+    if (open.is_damaged()) {
+      return problem("{}", damaged_error(volume_, layout, place.shown, open).text);
+    }
     if (!mend) {
-      report_.open.push_back(fmt::format("{}: not closed; its parts make {}", place.shown, format_size(size)));
+      report_.open.push_back(
+          fmt::format("{}: not closed; its parts make {}", place.shown, format_size(size)));
       return;
     }
     if (Outcome<void> closed = close_file(place, layout); !closed) {
@@ -360,7 +375,9 @@ class Check {
             problem("{}", error.text);
             return {};
           }};
-      if (Outcome<void> walked = walk_tree(parts, visitor); !walked) problem("{}", walked.error().text);
+      if (Outcome<void> walked = walk_tree(parts, visitor); !walked) {
+        problem("{}", walked.error().text);
+      }
     }
     return check_orphans();
   }
@@ -383,7 +400,9 @@ class Check {
       return;
     }
     // Its stub was moved during the check.
-    if (found_.contains(id->bytes) || claimed_.contains(id->bytes) || stub_counts_.of(*id) > 0) return;
+    if (found_.contains(id->bytes) || claimed_.contains(id->bytes) || stub_counts_.of(*id) > 0) {
+      return;
+    }
     Orphan& orphan = orphans_[id->bytes];
     if (orphan.part_count == 0) orphan = {.file_id = *id, .shown = entry.place().shown};
     const Fd part(::openat(entry.parent_fd, entry.name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
@@ -399,15 +418,21 @@ class Check {
       orphan.since_seconds = lost.since(orphan.file_id);
       if (is_left_over(orphan)) {
         if (!options_.repair) {
-          problem("{}: left by an import or a removal that was killed, with {} others ({}); --repair removes them",
-                  orphan.shown, orphan.part_count - 1, format_size(orphan.bytes));
+          problem(
+              "{}: left by an import or a removal that was killed, with {} others ({}); --repair "
+              "removes them",
+              orphan.shown, orphan.part_count - 1, format_size(orphan.bytes));
         } else if (remove_left_over(orphan)) {
-          if (Outcome<void> removed = lost.remove(orphan.file_id); !removed) problem("{}", removed.error().text);
+          if (Outcome<void> removed = lost.remove(orphan.file_id); !removed) {
+            problem("{}", removed.error().text);
+          }
         }
         continue;
       }
       if (options_.delete_orphans.contains(id) && delete_orphan(orphan)) {
-        if (Outcome<void> removed = lost.remove(orphan.file_id); !removed) problem("{}", removed.error().text);
+        if (Outcome<void> removed = lost.remove(orphan.file_id); !removed) {
+          problem("{}", removed.error().text);
+        }
         continue;
       }
       if (orphan.since_seconds == 0) note_orphan(orphan, known ? &lost : nullptr);
@@ -419,8 +444,12 @@ class Check {
       const Uuid file_id{id};
       if (orphans_.contains(id)) continue;
       // Its stub has returned, or its parts were deleted.
-      if (Outcome<void> removed = lost.remove(file_id); !removed) problem("{}", removed.error().text);
-      else repaired("{}/{}/{}: removed, is no orphan any more", volume_.root(), kLostAndFound, UuidText(file_id).view());
+      if (Outcome<void> removed = lost.remove(file_id); !removed) {
+        problem("{}", removed.error().text);
+      } else {
+        repaired("{}/{}/{}: removed, is no orphan any more", volume_.root(), kLostAndFound,
+                 UuidText(file_id).view());
+      }
     }
     return {};
   }
@@ -436,8 +465,8 @@ class Check {
       problem("{}", removed.error().text);
       return false;
     }
-    repaired("{}: removed {} parts ({}) that a killed import or removal left", UuidText(orphan.file_id).view(),
-             orphan.part_count, format_size(orphan.bytes));
+    repaired("{}: removed {} parts ({}) that a killed import or removal left",
+             UuidText(orphan.file_id).view(), orphan.part_count, format_size(orphan.bytes));
     return true;
   }
 
@@ -456,17 +485,22 @@ class Check {
     if (options_.repair && lost != nullptr) {
       if (Outcome<void> added = lost->add(orphan); !added) return problem("{}", added.error().text);
       orphan.since_seconds = lost->since(orphan.file_id);
-      return repaired("{}/{}/{}: {} {} parts ({}) that no stub names", volume_.root(), kLostAndFound,
-                      UuidText(orphan.file_id).view(), orphan.is_readable() ? "shows" : "notes",
-                      orphan.part_count, format_size(orphan.bytes));
+      return repaired("{}/{}/{}: {} {} parts ({}) that no stub names", volume_.root(),
+                      kLostAndFound, UuidText(orphan.file_id).view(),
+                      orphan.is_readable() ? "shows" : "notes", orphan.part_count,
+                      format_size(orphan.bytes));
     }
-    problem("{}: no stub names this part, nor {} others of the file ({}); --repair notes it in {}, and deletes nothing",
-            orphan.shown, orphan.part_count - 1, format_size(orphan.bytes), kLostAndFound);
+    problem(
+        "{}: no stub names this part, nor {} others of the file ({}); --repair notes it in {}, and "
+        "deletes nothing",
+        orphan.shown, orphan.part_count - 1, format_size(orphan.bytes), kLostAndFound);
   }
 
   template <class... Args>
   void keep_orphans(fmt::format_string<Args...> format, Args&&... args) {
-    if (report_.orphans_kept.empty()) report_.orphans_kept = fmt::format(format, std::forward<Args>(args)...);
+    if (report_.orphans_kept.empty()) {
+      report_.orphans_kept = fmt::format(format, std::forward<Args>(args)...);
+    }
   }
 
   void scrub() {
@@ -481,9 +515,12 @@ class Check {
       for (const auto& [id, found] : found_) {
         if (!check_interrupt()) return;
         if (id < begin.file_id) continue;
-        const ScrubPace how{.pace = &pace, .state = &state, .from_part_offset = id == begin.file_id ? begin.part_offset : 0};
+        const ScrubPace how{.pace = &pace,
+                            .state = &state,
+                            .from_part_offset = id == begin.file_id ? begin.part_offset : 0};
         state.reached(d, {.file_id = id, .part_offset = how.from_part_offset});
-        const PartScrub part = scrub_part(volume_, {.shown = found.shown, .layout = found.layout}, d, &progress, how);
+        const PartScrub part =
+            scrub_part(volume_, {.shown = found.shown, .layout = found.layout}, d, &progress, how);
         MutexLock lock(mu);
         report_.problems.insert(report_.problems.end(), part.problems.begin(), part.problems.end());
         report_.scrubbed.verified += part.blocks.verified;
@@ -492,8 +529,11 @@ class Check {
         if (!part.has_sums) report_.without_sums.insert(found.shown);
       }
     });
-    if (check_interrupt()) state.finish();
-    else state.save();
+    if (check_interrupt()) {
+      state.finish();
+    } else {
+      state.save();
+    }
   }
 
   // One file after the other: each is closed, so an interrupted run continues with the next.
@@ -503,8 +543,11 @@ class Check {
     Progress progress("checksum", total);
     for (const auto& [id, found] : found_) {
       if (!check_interrupt()) return;
-      if (Outcome<bool> added = add_sums_of(found); !added && check_interrupt()) problem("{}", added.error().text);
-      else if (added && *added) repaired("{}: has checksums now", found.shown);
+      if (Outcome<bool> added = add_sums_of(found); !added && check_interrupt()) {
+        problem("{}", added.error().text);
+      } else if (added && *added) {
+        repaired("{}: has checksums now", found.shown);
+      }
       progress.add(found.bytes);
     }
   }
@@ -512,7 +555,8 @@ class Check {
   // Whether checksums were added.
   Outcome<bool> add_sums_of(const Found& found) {
     const std::string_view below = std::string_view(found.shown).substr(volume_.root().size() + 1);
-    const TreePlace place{.directory_fd = volume_.root_fd(), .path = std::string(below), .shown = found.shown};
+    const TreePlace place{
+        .directory_fd = volume_.root_fd(), .path = std::string(below), .shown = found.shown};
     Fd stub = only_regular(open_place(place, O_RDWR | kNoWait));
     if (!stub) return place.error(errno, "cannot give it checksums");
     auto live = LiveFile::open(volume_, found.layout, std::move(stub), found.shown);
@@ -530,9 +574,10 @@ class Check {
   const CheckOptions& options_;
   CheckReport report_;
   StubCounts stub_counts_;
-  std::map<std::array<uint8_t, 16>, Found> found_;  // by file id
+  std::map<std::array<uint8_t, 16>, Found> found_;     // by file id
   std::map<std::array<uint8_t, 16>, Orphan> orphans_;  // by file id
-  std::set<std::pair<uint64_t, int64_t>> stubs_;  // inode and birth time of stubs that own their parts
+  // inode and birth time of stubs that own their parts
+  std::set<std::pair<uint64_t, int64_t>> stubs_;
   std::set<std::array<uint8_t, 16>> claimed_;  // files named by a stub that does not own them
 };
 

@@ -28,20 +28,20 @@ namespace graphlane {
 struct CheckReport {
   uint64_t striped_count = 0;
   uint64_t plain_count = 0;
-  uint64_t bytes = 0;                 // logical, of the striped files
+  uint64_t bytes = 0;  // logical, of the striped files
 
   std::vector<std::string> problems;  // one line each, naming the culprit
   std::vector<std::string> repaired;  // repairs by `repair`, one line each
   std::vector<std::string> open;      // undamaged files that were not closed, one line each
 
-  SumCounts scrubbed;                 // blocks of the striped files, if `scrub`
+  SumCounts scrubbed;                  // blocks of the striped files, if `scrub`
   std::set<std::string> without_sums;  // files with a part without checksums, if `scrub`
-  std::vector<Orphan> orphans;        // those that remain
+  std::vector<Orphan> orphans;         // those that remain
 
   // Why no orphan may be deleted, e.g. a folder that cannot be read may hold its stub. Empty: they
   // may be deleted.
   std::string orphans_kept;
-  std::optional<Error> stopped;       // ended the check early, e.g. an interrupt
+  std::optional<Error> stopped;  // ended the check early, e.g. an interrupt
 };
 
 struct CheckOptions {

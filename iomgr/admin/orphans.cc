@@ -30,9 +30,10 @@ std::string describe_seconds(int64_t seconds) {
 }
 
 std::string note_of(const Orphan& orphan) {
-  return fmt::format("No stub of this volume names the file {}.\nIt has {} parts with {} bytes, as {} is one.\n"
-                     "They do not say their layout, or not all the same, so they cannot be read as a file.\n",
-                     UuidText(orphan.file_id).view(), orphan.part_count, orphan.bytes, orphan.shown);
+  return fmt::format(
+      "No stub of this volume names the file {}.\nIt has {} parts with {} bytes, as {} is one.\n"
+      "They do not say their layout, or not all the same, so they cannot be read as a file.\n",
+      UuidText(orphan.file_id).view(), orphan.part_count, orphan.bytes, orphan.shown);
 }
 
 }  // namespace
@@ -73,25 +74,37 @@ void add_part(const Volume& volume, uint32_t device_index, int part_fd, Orphan* 
     orphan->is_ambiguous = true;
   }
   PartRecord record;
-  const PartOf part{.root_fd = volume.devices()[device_index].root_fd.get(), .volume = volume.uuid(),
+  const PartOf part{.root_fd = volume.devices()[device_index].root_fd.get(),
+                    .volume = volume.uuid(),
                     .file_id = orphan->file_id};
   const Result<RecordVerdict> verdict = read_part_record(part_fd, part, &record);
   if (verdict.value_or(RecordVerdict::kBadField) != RecordVerdict::kRecord) {
     // A part exists before its record.
-    if (verdict && *verdict == RecordVerdict::kNone && st.st_size == 0 && volume.format() > 1) orphan->making_count += 1;
+    if (verdict && *verdict == RecordVerdict::kNone && st.st_size == 0 && volume.format() > 1) {
+      orphan->making_count += 1;
+    }
     orphan->is_bound_alike = false;
     return;
   }
   if ((record.flags & PartRecord::kMaking) != 0) orphan->making_count += 1;
-  if ((record.flags & PartRecord::kRemoved) != 0 && record.boot_tag != 0 && record.boot_tag == boot_tag_now()) {
+  if ((record.flags & PartRecord::kRemoved) != 0 && record.boot_tag != 0 &&
+      record.boot_tag == boot_tag_now()) {
     orphan->is_removed = true;
   }
   if (is_first) orphan->stub = record.stub;
-  if (record.stub != orphan->stub || record.stub.born == 0 || record.stub.inode == 0) orphan->is_bound_alike = false;
-  const Layout layout{.volume = volume.uuid(), .file_id = orphan->file_id, .geometry = record.geometry,
-                      .logical_size = kNoBound, .state = FileState::kOpen};
-  const bool fits = record.ordinal == device_index && record.geometry.device_count == volume.device_count();
-  if (!fits || (orphan->layout && orphan->layout->geometry != layout.geometry)) orphan->is_ambiguous = true;
+  if (record.stub != orphan->stub || record.stub.born == 0 || record.stub.inode == 0) {
+    orphan->is_bound_alike = false;
+  }
+  const Layout layout{.volume = volume.uuid(),
+                      .file_id = orphan->file_id,
+                      .geometry = record.geometry,
+                      .logical_size = kNoBound,
+                      .state = FileState::kOpen};
+  const bool fits =
+      record.ordinal == device_index && record.geometry.device_count == volume.device_count();
+  if (!fits || (orphan->layout && orphan->layout->geometry != layout.geometry)) {
+    orphan->is_ambiguous = true;
+  }
   orphan->layout = layout;
 }
 
@@ -107,12 +120,14 @@ Outcome<Fd> LostAndFound::open_directory(bool make) const {
       return error(errno, "cannot set the owner");
     }
   }
-  Fd directory(::openat(volume_.root_fd(), kLostAndFound, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  Fd directory(
+      ::openat(volume_.root_fd(), kLostAndFound, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory) return error(errno, "cannot open");
   struct stat st;
   if (::fstat(directory.get(), &st) != 0) return error(errno, "cannot read");
   if ((st.st_mode & 0077) != 0 || (st.st_uid != root.st_uid && st.st_uid != 0)) {
-    return make_error(EPERM, "{}/{}: is not the volume's own: it must have its owner and the mode 0700",
+    return make_error(EPERM,
+                      "{}/{}: is not the volume's own: it must have its owner and the mode 0700",
                       volume_.root(), kLostAndFound);
   }
   return directory;
@@ -122,13 +137,15 @@ Outcome<void> LostAndFound::read() {
   entries_.clear();
   const Outcome<Fd> directory = open_directory(/*make=*/false);
   if (!directory) return directory.error().code == ENOENT ? Outcome<void>() : directory.error();
-  const TreePlace place{.directory_fd = directory->get(), .path = ".",
-                        .shown = volume_.root() + "/" + kLostAndFound};
+  const TreePlace place{
+      .directory_fd = directory->get(), .path = ".", .shown = volume_.root() + "/" + kLostAndFound};
   const Outcome<std::vector<TreeNode>> nodes = list_directory(place);
   if (!nodes) return nodes.error();
   for (const TreeNode& node : *nodes) {
     const auto id = Uuid::parse(node.path);
-    if (id && S_ISREG(node.info.st_mode)) entries_[id->bytes] = std::max<int64_t>(1, node.info.st_mtim.tv_sec);
+    if (id && S_ISREG(node.info.st_mode)) {
+      entries_[id->bytes] = std::max<int64_t>(1, node.info.st_mtim.tv_sec);
+    }
   }
   return {};
 }
@@ -144,20 +161,24 @@ Outcome<void> LostAndFound::add(const Orphan& orphan) {
   if (!directory) return directory.error();
   const std::string name(UuidText(orphan.file_id).view());
   const std::string shown = fmt::format("{}/{}/{}", volume_.root(), kLostAndFound, name);
-  const Outcome<void> made = orphan.is_readable()
-                                 ? make_stub(directory->get(), name, orphan)
-                                 : write_file_atomically(directory->get(), "./" + name, shown, note_of(orphan), 0400);
+  const Outcome<void> made =
+      orphan.is_readable()
+          ? make_stub(directory->get(), name, orphan)
+          : write_file_atomically(directory->get(), "./" + name, shown, note_of(orphan), 0400);
   if (!made) return made;
   struct stat st;
   entries_[orphan.file_id.bytes] =
-      ::fstatat(directory->get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_mtim.tv_sec : 1;
+      ::fstatat(directory->get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_mtim.tv_sec
+                                                                               : 1;
   return {};
 }
 
 // Writes the complete entry before it gets its name.
-Outcome<void> LostAndFound::make_stub(int directory_fd, const std::string& name, const Orphan& orphan) const {
+Outcome<void> LostAndFound::make_stub(int directory_fd, const std::string& name,
+                                      const Orphan& orphan) const {
   const std::string temporary = fmt::format("{}.{}~", name, UuidText(Uuid::random()).view());
-  const Fd stub(::openat(directory_fd, temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const Fd stub(
+      ::openat(directory_fd, temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!stub) return error(errno, "cannot make an entry");
   Layout layout = *orphan.layout;
   const Result<StubSeen> seen = identify_stub(stub.get());
@@ -165,13 +186,17 @@ Outcome<void> LostAndFound::make_stub(int directory_fd, const std::string& name,
   if (seen) {
     layout.format = kStubFormat;
     layout.identity = seen->identity;
-    if (Result<void> written = write_stub(stub.get(), layout); !written) failed = written.error().code;
+    if (Result<void> written = write_stub(stub.get(), layout); !written) {
+      failed = written.error().code;
+    }
   }
   const bool is_mine = orphan.uid == ::geteuid();
   if (failed == 0 && !is_mine && ::fchown(stub.get(), orphan.uid, orphan.gid) != 0) failed = errno;
   if (failed == 0 && ::fchmod(stub.get(), 0400) != 0) failed = errno;
   if (failed == 0 && ::fsync(stub.get()) != 0) failed = errno;
-  if (failed == 0 && ::renameat(directory_fd, temporary.c_str(), directory_fd, name.c_str()) != 0) failed = errno;
+  if (failed == 0 && ::renameat(directory_fd, temporary.c_str(), directory_fd, name.c_str()) != 0) {
+    failed = errno;
+  }
   if (failed != 0) {
     ::unlinkat(directory_fd, temporary.c_str(), 0);
     return error(failed, "cannot make an entry");

@@ -28,18 +28,18 @@ namespace graphlane {
 
 struct Orphan {
   Uuid file_id;
-  uint64_t bytes = 0;        // the size of its parts
-  uint32_t part_count = 0;   // of the parts that exist
-  std::string shown;         // the path of one of them
-  uid_t uid = 0;             // their owner
+  uint64_t bytes = 0;       // the size of its parts
+  uint32_t part_count = 0;  // of the parts that exist
+  std::string shown;        // the path of one of them
+  uid_t uid = 0;            // their owner
   gid_t gid = 0;
 
   // The file's layout, if the parts' records agree on it; its size is that of the parts.
   std::optional<Layout> layout = {};
   bool is_ambiguous = false;  // records or owners disagree: no user may read it as a file
 
-  uint32_t making_count = 0;  // parts that were still being made
-  bool is_removed = false;    // its stub lost its last name in this boot
+  uint32_t making_count = 0;   // parts that were still being made
+  bool is_removed = false;     // its stub lost its last name in this boot
   bool is_bound_alike = true;  // all parts name one stub, with its birth time: `stub`
   StubIdentity stub = {};
   int64_t since_seconds = 0;  // when a repair first noted it; 0: not yet

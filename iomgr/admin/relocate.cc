@@ -47,31 +47,41 @@ Outcome<void> check_is_device(const Volume& volume, uint32_t i, const std::strin
   if (!text) return text.error();
   const Outcome<DeviceRecord> found = parse_device_json(*text, path);
   if (!found) return found.error();
-  if (found->volume == volume.uuid() && found->ordinal == i && found->device_count == volume.device_count()) return {};
-  return make_error(EINVAL, "{}: is not device {} of {}, but device {} of {} of {}", root, i, volume.root(), found->ordinal,
-                    found->device_count, UuidText(found->volume).view());
+  if (found->volume == volume.uuid() && found->ordinal == i &&
+      found->device_count == volume.device_count()) {
+    return {};
+  }
+  return make_error(EINVAL, "{}: is not device {} of {}, but device {} of {} of {}", root, i,
+                    volume.root(), found->ordinal, found->device_count,
+                    UuidText(found->volume).view());
 }
 
 // Programs without a mount are told by their locks.
 Outcome<void> check_nobody_writes(const Volume& volume) {
-  return walk_tree({.directory_fd = volume.root_fd(), .path = ".", .shown = volume.root()},
-                   {.enter = [&](const TreeEntry& entry) -> Outcome<void> {
-                      if (!S_ISREG(entry.info.st_mode)) return {};
-                      const Fd fd(::openat(entry.parent_fd, entry.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-                      Layout layout;
-                      if (!fd || inspect_stub(fd.get(), &layout).value_or(StubVerdict::kNotAStub) != StubVerdict::kStub ||
-                          !is_being_changed(fd.get())) {
-                        return {};
-                      }
-                      return make_error(EBUSY, "{}/{}: a program writes it", volume.root(), entry.path);
-                    },
-                    .wants = [&](const TreeEntry& entry) { return entry.path != kControlDirectory; }});
+  return walk_tree(
+      {.directory_fd = volume.root_fd(), .path = ".", .shown = volume.root()},
+      {.enter = [&](const TreeEntry& entry) -> Outcome<void> {
+         if (!S_ISREG(entry.info.st_mode)) return {};
+         const Fd fd(
+             ::openat(entry.parent_fd, entry.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+         Layout layout;
+         if (!fd ||
+             inspect_stub(fd.get(), &layout).value_or(StubVerdict::kNotAStub) !=
+                 StubVerdict::kStub ||
+             !is_being_changed(fd.get())) {
+           return {};
+         }
+         return make_error(EBUSY, "{}/{}: a program writes it", volume.root(), entry.path);
+       },
+       .wants = [&](const TreeEntry& entry) { return entry.path != kControlDirectory; }});
 }
 
 class Copy {
  public:
   Copy(std::string from, std::string to)
-      : from_{.path = from, .shown = from}, to_{.path = to, .shown = to}, staged_{.path = staged_root(to), .shown = staged_root(to)} {}
+      : from_{.path = from, .shown = from},
+        to_{.path = to, .shown = to},
+        staged_{.path = staged_root(to), .shown = staged_root(to)} {}
   ~Copy() {
     std::error_code error;
     if (!done_) fs::remove_all(staged_.path, error);
@@ -87,10 +97,10 @@ class Copy {
     const uint64_t bytes = total_bytes(*nodes);
     Progress progress("moving", bytes);
     TransferState state{.progress = &progress, .summary = {}};
-    Outcome<void> done = copy_tree(from_, *nodes, staged_,
-                                   [&](int fd, const TreePlace& place, const struct stat& info, const TreePlace& to) {
-                                     return copy_plain(fd, place, info, to, &state);
-                                   });
+    Outcome<void> done =
+        copy_tree(from_, *nodes, staged_,
+                  [&](int fd, const TreePlace& place, const struct stat& info,
+                      const TreePlace& to) { return copy_plain(fd, place, info, to, &state); });
     if (done) done = check_same(*nodes);
     if (done) done = move_tree(staged_, *nodes, from_, to_, nullptr);
     if (done) done = sync();
@@ -108,13 +118,15 @@ class Copy {
     for (const TreeNode& node : nodes) {
       if (!S_ISREG(node.info.st_mode)) continue;
       const TreePlace old = from_.at(node.path), copy = staged_.at(node.path);
-      const Fd old_fd = open_place(old, O_RDONLY | O_CLOEXEC), copy_fd = open_place(copy, O_RDONLY | O_CLOEXEC);
+      const Fd old_fd = open_place(old, O_RDONLY | O_CLOEXEC),
+               copy_fd = open_place(copy, O_RDONLY | O_CLOEXEC);
       if (!old_fd) return old.error(errno, "cannot open");
       if (!copy_fd) return copy.error(errno, "cannot open");
       if (Outcome<void> same = check_unchanged(old_fd.get(), old, node.info); !same) return same;
       if (::fgetxattr(old_fd.get(), kPartRecordAttribute, nullptr, 0) >= 0 &&
           ::fgetxattr(copy_fd.get(), kPartRecordAttribute, nullptr, 0) < 0) {
-        return make_error(EOPNOTSUPP, "{}: this filesystem has no extended attributes, and {} has", copy.shown, old.shown);
+        return make_error(EOPNOTSUPP, "{}: this filesystem has no extended attributes, and {} has",
+                          copy.shown, old.shown);
       }
     }
     return {};
@@ -133,7 +145,9 @@ class Copy {
 // Makes the device's root be below the new directory. Bytes copied; none: it was renamed.
 Outcome<std::optional<uint64_t>> move_root(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) {
-    if (Outcome<void> synced = sync_directory(fs::path(to).parent_path()); !synced) return synced.error();
+    if (Outcome<void> synced = sync_directory(fs::path(to).parent_path()); !synced) {
+      return synced.error();
+    }
     return std::optional<uint64_t>();
   }
   if (errno != EXDEV) return os_error(errno, to, "cannot move " + from + " there");
@@ -147,7 +161,9 @@ Outcome<void> check_moved(const Volume& before, uint32_t i) {
   const auto whole = Volume::open(before.root());
   if (whole) return {};
   bool others_are_missing = false;
-  for (uint32_t d = 0; d < before.device_count(); ++d) others_are_missing |= d != i && !before.devices()[d].root_fd;
+  for (uint32_t d = 0; d < before.device_count(); ++d) {
+    others_are_missing |= d != i && !before.devices()[d].root_fd;
+  }
   if (whole.error().code != ENODEV || !others_are_missing) return whole.error();
   const auto rest = Volume::open(before.root(), {.allows_missing_devices = true});
   if (!rest) return rest.error();
@@ -156,14 +172,17 @@ Outcome<void> check_moved(const Volume& before, uint32_t i) {
 
 }  // namespace
 
-Outcome<RelocateReport> relocate_device(const Volume& volume, const std::string& device, const std::string& to) {
+Outcome<RelocateReport> relocate_device(const Volume& volume, const std::string& device,
+                                        const std::string& to) {
   const Outcome<uint32_t> i = find_device(volume, device);
   if (!i) return i.error();
   const Device& old = volume.devices()[*i];
   const Outcome<std::string> directory = check_device_directory(to, volume.root());
   if (!directory) return directory.error();
   RelocateReport report{.from = old.directory, .to = *directory};
-  if (is_same_directory(old.directory, *directory)) return make_error(EINVAL, "{}: is where the device lies", to);
+  if (is_same_directory(old.directory, *directory)) {
+    return make_error(EINVAL, "{}: is where the device lies", to);
+  }
   std::vector<std::string> others;
   for (uint32_t d = 0; d < volume.device_count(); ++d) {
     if (d == *i) continue;
@@ -182,7 +201,8 @@ Outcome<RelocateReport> relocate_device(const Volume& volume, const std::string&
   std::error_code error;
   report.was_there = fs::exists(root, error);
   if (report.was_there && old.root_fd) {
-    return make_error(EEXIST, "{} and {} are both there: remove the one that is not the device's", old.root, root);
+    return make_error(EEXIST, "{} and {} are both there: remove the one that is not the device's",
+                      old.root, root);
   }
   if (report.was_there) {
     if (Outcome<void> same = check_is_device(volume, *i, root); !same) return same.error();
@@ -208,8 +228,11 @@ Outcome<RelocateReport> relocate_device(const Volume& volume, const std::string&
     }
   }
   if (!changed) {
-    if (copied) fs::remove_all(root, error);
-    else if (!report.was_there) (void)::rename(root.c_str(), old.root.c_str());
+    if (copied) {
+      fs::remove_all(root, error);
+    } else if (!report.was_there) {
+      (void)::rename(root.c_str(), old.root.c_str());
+    }
     return changed.error();
   }
   if (copied) {

@@ -4,8 +4,9 @@
 //   one filesystem  the directory is renamed
 //   two             it is copied below NEW under another name, synced, renamed, and then removed below the old one
 //
-// volume.json changes last, in one rename. Killed before that, the volume is what it was, but for a directory that was
-// renamed: run again, it has "moved already". What a killed copy leaves is removed by the next run.
+// volume.json changes last, in one rename. Killed before that, the volume is what it was, but for a
+// directory that was renamed: run again, it has "moved already". What a killed copy leaves is
+// removed by the next run.
 //
 // Nobody may use the volume meanwhile: the caller holds its lock, exclusively.
 #pragma once
@@ -24,8 +25,9 @@ struct RelocateReport {
   std::string left = {};   // what could not be removed below the old directory; else empty
 };
 
-// `volume` was opened with allows_missing_devices. `device` is a directory as `graphlane info` shows it, or another name
-// of that directory. EBUSY: a file is being changed.
-Outcome<RelocateReport> relocate_device(const Volume& volume, const std::string& device, const std::string& to);
+// `volume` was opened with allows_missing_devices. `device` is a directory as `graphlane info`
+// shows it, or another name of that directory. EBUSY: a file is being changed.
+Outcome<RelocateReport> relocate_device(const Volume& volume, const std::string& device,
+                                        const std::string& to);
 
 }  // namespace graphlane

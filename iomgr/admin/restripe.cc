@@ -137,8 +137,8 @@ class Job {
   Outcome<void> switch_parts() {
     // The parts are marked `making` until they are whole and durable. After a kill the stub names
     // either these or the old ones, and a repair removes the others.
-    Outcome<void> bound = bind_parts(volume_, new_file_->parts().all_buffered(), to_, live_->stub_fd(),
-                                     PartRecord::kMaking, place_.shown,
+    Outcome<void> bound = bind_parts(volume_, new_file_->parts().all_buffered(), to_,
+                                     live_->stub_fd(), PartRecord::kMaking, place_.shown,
                                      [&](PartRecord& record) { sums_->note_in(record); });
     if (!bound) return bound;
     UnsyncedParts unsynced(volume_);
@@ -205,9 +205,11 @@ class Restripe {
           report_.left.push_back(error);
           return {};
         },
-        .wants = [&](const TreeEntry& entry) {
-          return top->path != "." || (entry.path != kControlDirectory && entry.path != kLostAndFound);
-        }};
+        .wants =
+            [&](const TreeEntry& entry) {
+              return top->path != "." ||
+                     (entry.path != kControlDirectory && entry.path != kLostAndFound);
+            }};
     if (Outcome<void> walked = walk_tree(*top, visitor); !walked) return walked.error();
     return found;
   }
@@ -296,8 +298,10 @@ Outcome<RestripeReport> restripe_files(const Volume& volume, const RestripeOptio
     if (Outcome<void> valid = check_stripe_depth(depth); !valid) return valid.error();
   }
   if (depth == 0 && volume.is_depth_auto()) {
-    return make_error(EINVAL, "{}: imports choose the stripe depth of each file there (auto): say with "
-                      "--stripe-depth which one all are to get", volume.root());
+    return make_error(EINVAL,
+                      "{}: imports choose the stripe depth of each file there (auto): say with "
+                      "--stripe-depth which one all are to get",
+                      volume.root());
   }
   if (Outcome<void> writable = require_writable(volume); !writable) return writable.error();
   reads_are_verified = true;  // or the new parts would get valid checksums of damaged data
@@ -313,7 +317,9 @@ Outcome<RestripeReport> restripe_files(const Volume& volume, const RestripeOptio
   if (options.path.empty() && depth != 0) {
     if (Outcome<void> set = set_stripe_depth(volume, depth); !set) return set.error();
   }
-  if (Outcome<void> done = work.change(std::move(*files)); !done) work.report().stopped = done.error();
+  if (Outcome<void> done = work.change(std::move(*files)); !done) {
+    work.report().stopped = done.error();
+  }
   return std::move(work.report());
 }
 

@@ -27,7 +27,7 @@
 namespace graphlane {
 
 struct RestripeOptions {
-  std::string path = {};            // a file or directory below the root; "": the volume
+  std::string path = {};  // a file or directory below the root; "": the volume
 
   uint64_t stripe_depth_bytes = 0;  // 0: the volume's, so an interrupted call goes on
   bool dry_run = false;             // changes nothing
@@ -45,9 +45,9 @@ struct RestripedFile {
 struct RestripeReport {
   std::vector<RestripedFile> changed;  // with dry_run: the files to change
 
-  uint64_t kept_count = 0;             // had the depth already
-  std::vector<Error> left;             // one line per file that failed; the others went on
-  std::optional<Error> stopped;        // ended the work early, e.g. an interrupt
+  uint64_t kept_count = 0;       // had the depth already
+  std::vector<Error> left;       // one line per file that failed; the others went on
+  std::optional<Error> stopped;  // ended the work early, e.g. an interrupt
 };
 
 // Without a path the depth also becomes the volume's, before the first file is changed. If it

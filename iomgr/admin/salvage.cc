@@ -17,7 +17,8 @@ namespace graphlane {
 std::string format_missing(const std::vector<MissingRange>& missing) {
   std::string text = "# graphlane salvage 1\n# offset length reason\n";
   for (const MissingRange& one : missing) {
-    text += fmt::format("{} {} {}\n", one.range.offset, one.range.length_bytes, printable(one.reason));
+    text +=
+        fmt::format("{} {} {}\n", one.range.offset, one.range.length_bytes, printable(one.reason));
   }
   return text;
 }
@@ -28,7 +29,9 @@ std::optional<Layout> salvage_layout(int stub_fd) {
   const Result<size_t> got = pread_full(stub_fd, bytes.data(), bytes.size(), 0);
   Layout layout;
   // An ordinary file gives no layout, even one of 4096 bytes.
-  if (!got || decode_stub({bytes.data(), *got}, &layout) == StubVerdict::kNotAStub) return std::nullopt;
+  if (!got || decode_stub({bytes.data(), *got}, &layout) == StubVerdict::kNotAStub) {
+    return std::nullopt;
+  }
   if (decode_fields(bytes, &layout) != StubVerdict::kStub) return std::nullopt;
   return layout;
 }
@@ -56,7 +59,9 @@ SalvageReader::SalvageReader(const Volume& volume, const Layout& layout) : map_(
       part.uid = st.st_uid;
       part.reason = fmt::format("the part ends at its byte {}", part.size_bytes);
       if (part.size_bytes > 0) {
-        reached = std::max(reached, map_.logical_offset({.device_index = d, .part_offset = part.size_bytes - 1}) + 1);
+        reached = std::max(
+            reached,
+            map_.logical_offset({.device_index = d, .part_offset = part.size_bytes - 1}) + 1);
       }
     }
   }
@@ -64,15 +69,20 @@ SalvageReader::SalvageReader(const Volume& volume, const Layout& layout) : map_(
     std::vector<int> parts, roots;
     for (const Part& part : parts_) parts.push_back(part.fd.get());
     for (const Device& device : volume.devices()) roots.push_back(device.root_fd.get());
-    const OpenSize open = look_at_open(layout, {.parts = parts, .roots = roots, .volume = layout.volume,
-                                                .file_id = layout.file_id, .geometry = layout.geometry});
+    const OpenSize open = look_at_open(layout, {.parts = parts,
+                                                .roots = roots,
+                                                .volume = layout.volume,
+                                                .file_id = layout.file_id,
+                                                .geometry = layout.geometry});
     reached = std::max(reached, open.promised_bytes);
   }
-  size_bytes_ = layout.state == FileState::kClosed ? layout.logical_size : std::min(layout.logical_size, reached);
+  size_bytes_ = layout.state == FileState::kClosed ? layout.logical_size
+                                                   : std::min(layout.logical_size, reached);
 }
 
 bool SalvageReader::is_of_another(uid_t uid) const {
-  return std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) { return part.fd && part.uid != uid; });
+  return std::any_of(parts_.begin(), parts_.end(),
+                     [&](const Part& part) { return part.fd && part.uid != uid; });
 }
 
 void SalvageReader::read(ByteRange range, char* buffer) {
@@ -89,15 +99,20 @@ void SalvageReader::read(ByteRange range, char* buffer) {
 void SalvageReader::read_segment(const Segment& segment, char* buffer) {
   const Part& part = parts_[segment.device_index];
   std::memset(buffer, 0, segment.length_bytes);
-  if (!part.fd) return note({segment.logical_offset, segment.length_bytes}, part.path + ": " + part.reason);
-  const Result<size_t> whole = pread_full(part.fd.get(), buffer, segment.length_bytes, segment.part_offset);
+  if (!part.fd) {
+    return note({segment.logical_offset, segment.length_bytes}, part.path + ": " + part.reason);
+  }
+  const Result<size_t> whole =
+      pread_full(part.fd.get(), buffer, segment.length_bytes, segment.part_offset);
   if (whole && *whole == segment.length_bytes) return;
   if (whole) {
-    return note({segment.logical_offset + *whole, segment.length_bytes - *whole}, part.path + ": " + part.reason);
+    return note({segment.logical_offset + *whole, segment.length_bytes - *whole},
+                part.path + ": " + part.reason);
   }
   for (uint64_t at = 0; at < segment.length_bytes; at += kBlockSize) {
     const uint64_t length = std::min(kBlockSize, segment.length_bytes - at);
-    const Result<size_t> got = pread_full(part.fd.get(), buffer + at, length, segment.part_offset + at);
+    const Result<size_t> got =
+        pread_full(part.fd.get(), buffer + at, length, segment.part_offset + at);
     const uint64_t read = got ? *got : 0;
     if (read == length) continue;
     std::memset(buffer + at + read, 0, length - read);
@@ -114,12 +129,15 @@ void SalvageReader::note(ByteRange range, const std::string& reason) {
 std::vector<MissingRange> SalvageReader::missing() const {
   MutexLock held(mu_);
   std::vector<MissingRange> sorted = missing_;
-  std::sort(sorted.begin(), sorted.end(),
-            [](const MissingRange& a, const MissingRange& b) { return a.range.offset < b.range.offset; });
+  std::sort(sorted.begin(), sorted.end(), [](const MissingRange& a, const MissingRange& b) {
+    return a.range.offset < b.range.offset;
+  });
   std::vector<MissingRange> merged;
   for (MissingRange& one : sorted) {
     if (!merged.empty() && merged.back().range.end() == one.range.offset) {
-      if (merged.back().reason.find(one.reason) == std::string::npos) merged.back().reason += "; " + one.reason;
+      if (merged.back().reason.find(one.reason) == std::string::npos) {
+        merged.back().reason += "; " + one.reason;
+      }
       merged.back().range.length_bytes += one.range.length_bytes;
     } else {
       merged.push_back(std::move(one));

@@ -22,7 +22,11 @@ constexpr size_t kProblemsMax = 16;
 class Scrub final : public FailedBlocks {
  public:
   Scrub(const Volume& volume, const ScrubFile& file, uint32_t d, const ScrubPace& how)
-      : volume_(volume), file_(file), d_(d), how_(how), map_(file.layout.map()),
+      : volume_(volume),
+        file_(file),
+        d_(d),
+        how_(how),
+        map_(file.layout.map()),
         part_(part_of(volume.devices()[d].root_fd.get(), file.layout)) {}
 
   PartScrub run(Progress* progress) {
@@ -41,16 +45,22 @@ class Scrub final : public FailedBlocks {
  private:
   template <class... Args>
   void problem(fmt::format_string<Args...> format, Args&&... args) {
-    result_.problems.push_back(file_.shown + ": " + fmt::format(format, std::forward<Args>(args)...));
+    result_.problems.push_back(file_.shown + ": " +
+                               fmt::format(format, std::forward<Args>(args)...));
   }
   std::string path() const { return volume_.part_path(d_, file_.layout.file_id); }
   // As the user named it: the parent of the parts' directory.
-  std::string device() const { return std::filesystem::path(volume_.devices()[d_].root).parent_path(); }
+  std::string device() const {
+    return std::filesystem::path(volume_.devices()[d_].root).parent_path();
+  }
 
   // Reads the record first, because a close writes the sums before it.
   void open_sums(int part_fd) {
     PartRecord record;
-    if (read_part_record(part_fd, part_, &record).value_or(RecordVerdict::kNone) != RecordVerdict::kRecord) return;
+    if (read_part_record(part_fd, part_, &record).value_or(RecordVerdict::kNone) !=
+        RecordVerdict::kRecord) {
+      return;
+    }
     if ((record.flags & PartRecord::kSummed) != 0) check_small(part_fd, record);
     if ((record.flags & PartRecord::kBlockSums) == 0) return;
     result_.has_sums = true;
@@ -59,12 +69,18 @@ class Scrub final : public FailedBlocks {
     SumHeader header;
     if (!opened) {
       verdict = verdict_of_error(opened.error().code);
-      if (verdict == SumVerdict::kGood) return problem("checksums of part {}: {}", path(), error_text(opened.error().code));
+      if (verdict == SumVerdict::kGood) {
+        return problem("checksums of part {}: {}", path(), error_text(opened.error().code));
+      }
     } else {
       verdict = opened->read_header(&header).value_or(SumVerdict::kDamaged);
-      if (verdict == SumVerdict::kGood && !fits_generation(header.generation, record.generation)) verdict = SumVerdict::kStale;
+      if (verdict == SumVerdict::kGood && !fits_generation(header.generation, record.generation)) {
+        verdict = SumVerdict::kStale;
+      }
     }
-    if (verdict != SumVerdict::kGood) return problem("the checksums of part {} {}", path(), describe(verdict));
+    if (verdict != SumVerdict::kGood) {
+      return problem("the checksums of part {} {}", path(), describe(verdict));
+    }
     check_length(*opened, header);
     check_unused(*opened);
     check_cover(header, record);
@@ -77,7 +93,8 @@ class Scrub final : public FailedBlocks {
     struct stat st;
     const uint64_t most = sum_at(sum_block_count(header.region_bytes * kSumRegionsMax));
     if (::fstat(sums.fd(), &st) == 0 && static_cast<uint64_t>(st.st_size) > most) {
-      problem("the checksums of part {} have {} bytes, at most {} are theirs", path(), st.st_size, most);
+      problem("the checksums of part {} have {} bytes, at most {} are theirs", path(), st.st_size,
+              most);
     }
   }
 
@@ -94,9 +111,9 @@ class Scrub final : public FailedBlocks {
     std::vector<uint8_t> bytes(kSumsAt);
     const Result<size_t> got = pread_full(sums.fd(), bytes.data(), bytes.size(), 0);
     for (uint64_t at = 0; got && at < *got; ++at) {
-      const bool is_used = at < kPartRecordSize ||
-                           (at >= kSumHeaderAt && at < kSumRegionsAt &&
-                            (at - kSumHeaderAt) % kSumHeaderStride < kSumHeaderSize);
+      const bool is_used =
+          at < kPartRecordSize || (at >= kSumHeaderAt && at < kSumRegionsAt &&
+                                   (at - kSumHeaderAt) % kSumHeaderStride < kSumHeaderSize);
       const bool is_dirty = at >= kSumRegionsAt && is_region_dirty(bytes[at]);
       if (is_used || is_dirty || bytes[at] == 0) continue;
       return problem("the checksums of part {} are damaged at {}", path(), at);
@@ -110,7 +127,10 @@ class Scrub final : public FailedBlocks {
     if (file_.layout.state != FileState::kClosed || bytes > kSmallPartMax) return;
     const Result<uint32_t> sum = sum_of_small_part(part_fd, bytes);
     PartRecord now;
-    if (!sum || read_part_record(part_fd, part_, &now).value_or(RecordVerdict::kNone) != RecordVerdict::kRecord) return;
+    if (!sum || read_part_record(part_fd, part_, &now).value_or(RecordVerdict::kNone) !=
+                    RecordVerdict::kRecord) {
+      return;
+    }
     if (now != record) return;  // a writer is active
     if (*sum == record.sum) {
       result_.blocks.verified += sum_block_count(bytes);
@@ -125,23 +145,26 @@ class Scrub final : public FailedBlocks {
     for (uint64_t offset = how_.from_part_offset; check_interrupt();) {
       const Result<size_t> got = pread_full(part_fd, buffer.data(), buffer.size(), offset);
       if (!got) {
-        return problem("part {}: cannot read between {} and {}: {}", path(), offset, offset + buffer.size(),
-                       error_text(got.error().code));
+        return problem("part {}: cannot read between {} and {}: {}", path(), offset,
+                       offset + buffer.size(), error_text(got.error().code));
       }
       if (sums_ && !verify(part_fd, offset, {.iov_base = buffer.data(), .iov_len = *got})) return;
       progress->add(*got);
       // Drops the pages that it has read, so that it does not evict others.
-      (void)::posix_fadvise(part_fd, static_cast<off_t>(offset), static_cast<off_t>(*got), POSIX_FADV_DONTNEED);
+      (void)::posix_fadvise(part_fd, static_cast<off_t>(offset), static_cast<off_t>(*got),
+                            POSIX_FADV_DONTNEED);
       if (*got < buffer.size()) return;
       offset += *got;
       if (how_.pace != nullptr) how_.pace->moved(*got);
-      if (how_.state != nullptr) how_.state->reached(d_, {.file_id = file_.layout.file_id.bytes, .part_offset = offset});
+      if (how_.state != nullptr) {
+        how_.state->reached(d_, {.file_id = file_.layout.file_id.bytes, .part_offset = offset});
+      }
     }
   }
 
   bool verify(int part_fd, uint64_t offset, const iovec& memory) {
-    const int error = verify_bytes(sums_, part_fd, offset, {&memory, 1}, memory.iov_len, &covered_bytes_,
-                                   &result_.blocks, this);
+    const int error = verify_bytes(sums_, part_fd, offset, {&memory, 1}, memory.iov_len,
+                                   &covered_bytes_, &result_.blocks, this);
     if (error != 0) problem("checksums of part {}: cannot read: {}", path(), error_text(error));
     return error == 0;
   }
@@ -162,8 +185,8 @@ class Scrub final : public FailedBlocks {
     if (result_.problems.size() >= kProblemsMax) {
       left_out_ += 1;
     } else {
-      problem("bytes {} to {} do not match their checksums: device {}, part {} at {}", range_.offset,
-              range_.end() - 1, device(), path(), range_part_offset_);
+      problem("bytes {} to {} do not match their checksums: device {}, part {} at {}",
+              range_.offset, range_.end() - 1, device(), path(), range_part_offset_);
     }
     range_ = {};
   }
@@ -184,8 +207,8 @@ class Scrub final : public FailedBlocks {
 
 }  // namespace
 
-PartScrub scrub_part(const Volume& volume, const ScrubFile& file, uint32_t device_index, Progress* progress,
-                     const ScrubPace& how) {
+PartScrub scrub_part(const Volume& volume, const ScrubFile& file, uint32_t device_index,
+                     Progress* progress, const ScrubPace& how) {
   return Scrub(volume, file, device_index, how).run(progress);
 }
 

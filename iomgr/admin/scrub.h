@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "iomgr/volume/sum/pace.h"
 #include "iomgr/admin/scrub_state.h"
 #include "iomgr/base/error.h"
 #include "iomgr/base/process/progress.h"
+#include "iomgr/volume/sum/pace.h"
 #include "iomgr/volume/sum/verify.h"
 #include "iomgr/volume/volume.h"
 
@@ -39,7 +39,7 @@ struct ScrubPace {
 };
 
 // Scrubs the part of one device. A missing part is no problem here.
-PartScrub scrub_part(const Volume& volume, const ScrubFile& file, uint32_t device_index, Progress* progress,
-                     const ScrubPace& how = {});
+PartScrub scrub_part(const Volume& volume, const ScrubFile& file, uint32_t device_index,
+                     Progress* progress, const ScrubPace& how = {});
 
 }  // namespace graphlane

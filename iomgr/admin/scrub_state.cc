@@ -22,7 +22,8 @@ ScrubState::ScrubState(const Volume& volume, bool resumes) : volume_(volume) {
   if (!resumes) return;
   const Fd file = open_regular(volume.root_fd(), kStateName, O_RDONLY);
   std::string text(kTextMax, '\0');
-  const Result<size_t> got = file ? read_full(file.get(), text.data(), text.size()) : Result<size_t>(last_errno());
+  const Result<size_t> got =
+      file ? read_full(file.get(), text.data(), text.size()) : Result<size_t>(last_errno());
   if (!got) return;
   text.resize(*got);
   std::istringstream lines(text);
@@ -59,10 +60,12 @@ void ScrubState::write() {
   saved_ = std::chrono::steady_clock::now();
   std::string text;
   for (uint32_t d = 0; d < volume_.device_count(); ++d) {
-    text += fmt::format("{} {} {}\n", d, UuidText(Uuid{places_[d].file_id}).view(), places_[d].part_offset);
+    text += fmt::format("{} {} {}\n", d, UuidText(Uuid{places_[d].file_id}).view(),
+                        places_[d].part_offset);
   }
   (void)::unlinkat(volume_.root_fd(), kNewName, 0);
-  const Fd file(::openat(volume_.root_fd(), kNewName, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const Fd file(::openat(volume_.root_fd(), kNewName,
+                         O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file || !write_full(file.get(), text.data(), text.size())) return;
   (void)::renameat(volume_.root_fd(), kNewName, volume_.root_fd(), kStateName);
 }

@@ -28,15 +28,18 @@ Outcome<StubCounts> StubCounts::take(const Volume& volume) {
         const Fd fd = open_regular(entry.parent_fd, entry.name, O_RDONLY);
         Layout layout;
         const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
-        if (verdict && *verdict == StubVerdict::kStub && verify_parts(volume, fd.get(), layout, "")) {
+        if (verdict && *verdict == StubVerdict::kStub &&
+            verify_parts(volume, fd.get(), layout, "")) {
           counts.counts_[layout.file_id.bytes] += 1;
         }
         return {};
       },
       .closed = [](const TreeEntry&, const Error&) -> Outcome<void> { return {}; },
-      .wants = [](const TreeEntry& entry) {
-        return entry.path != kControlDirectory && entry.path != kLostAndFound;  // its entries own nothing
-      }};
+      .wants =
+          [](const TreeEntry& entry) {
+            // its entries own nothing
+            return entry.path != kControlDirectory && entry.path != kLostAndFound;
+          }};
   if (Outcome<void> walked = walk_tree(top, visitor); !walked) return walked.error();
   return counts;
 }

@@ -22,7 +22,7 @@
 namespace graphlane {
 
 struct ImportOptions {
-  std::string source = {};  // a file, or a directory with all below it
+  std::string source = {};       // a file, or a directory with all below it
   std::string destination = {};  // below the volume's root, "" for the root itself; cp's rules
 
   // Replaces `destination`: a place without a file, perhaps in Graphlane's own directory.
@@ -31,7 +31,7 @@ struct ImportOptions {
   uint64_t stripe_depth_bytes = 0;  // 0: the volume's, the least size of a striped file
   // Replaces stripe_depth_bytes: the depth of each striped file, by its path.
   std::function<Outcome<uint64_t>(const std::string& path)> choose_depth = {};
-  bool overwrite = false;           // replaces existing files
+  bool overwrite = false;  // replaces existing files
   // Which files become striped; a single nonempty file named as source always is. Default: the
   // volume's policy.
   const StripePolicy* policy = nullptr;

@@ -35,7 +35,8 @@ Outcome<void> check_unchanged(int fd, const TreePlace& place, const struct stat&
 
 Outcome<Fd> create_file(const TreePlace& to, uint64_t size_bytes) {
   const ShortPlace place(to);
-  Fd fd(::openat(place.directory_fd(), place.path(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  Fd fd(
+      ::openat(place.directory_fd(), place.path(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) return to.error(errno, "cannot create");
   if (::ftruncate(fd.get(), static_cast<off_t>(size_bytes)) != 0) {
     return to.error(errno, "cannot write");
@@ -53,7 +54,8 @@ Outcome<void> copy_plain(int from_fd, const TreePlace& from, const struct stat& 
       .thread_count = 2,
       .read_in_turn = true,
       .write_in_turn = true,
-      .read = [&](ByteRange range, char* buffer) { return read_source(from_fd, from, range, buffer); },
+      .read = [&](ByteRange range,
+                  char* buffer) { return read_source(from_fd, from, range, buffer); },
       .write = [&](ByteRange range, const char* buffer) -> Outcome<void> {
         const Result<void> written =
             pwrite_full(target->get(), buffer, range.length_bytes, range.offset);
@@ -75,8 +77,7 @@ uint64_t total_bytes(const std::vector<TreeNode>& nodes) {
   std::set<std::pair<dev_t, ino_t>> counted;
   for (const TreeNode& node : nodes) {
     if (!S_ISREG(node.info.st_mode)) continue;
-    if (node.info.st_nlink > 1 &&
-        !counted.insert({node.info.st_dev, node.info.st_ino}).second) {
+    if (node.info.st_nlink > 1 && !counted.insert({node.info.st_dev, node.info.st_ino}).second) {
       continue;
     }
     bytes += static_cast<uint64_t>(node.info.st_size);

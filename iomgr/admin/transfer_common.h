@@ -16,7 +16,8 @@ namespace graphlane {
 struct TransferState {
   Progress* progress = nullptr;
   TransferSummary summary;
-  std::map<std::string, std::vector<MissingRange>> missing = {};  // of salvaged files, by the copy's path
+  // of salvaged files, by the copy's path
+  std::map<std::string, std::vector<MissingRange>> missing = {};
 };
 
 // Reads a range of a plain file. EOF before its end is an error: the file has changed.

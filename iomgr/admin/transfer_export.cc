@@ -32,7 +32,8 @@ class ExportStage {
       ExportStage stage(own);
       stage.directory_ = lock_name(own, O_RDONLY | O_DIRECTORY);
       if (stage.directory_) return stage;
-      if (errno == EWOULDBLOCK || errno == ENOENT) continue;  // another export removes it as a dead one
+      // another export removes it as a dead one
+      if (errno == EWOULDBLOCK || errno == ENOENT) continue;
       // This filesystem has no such locks, so no export removes it.
       stage.directory_ = Fd(::open(own.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       if (!stage.directory_) return os_error(errno, own.string(), "cannot open");
@@ -82,9 +83,11 @@ Outcome<TreePlace> resolve_target(const Volume& volume, const std::string& given
 }
 
 // Copies into `target`, which is `to`, and takes the attributes over.
-Outcome<void> fill_copy(BulkCopy copy, int stub_fd, const Fd& target, const TreePlace& to, TransferState* state) {
+Outcome<void> fill_copy(BulkCopy copy, int stub_fd, const Fd& target, const TreePlace& to,
+                        TransferState* state) {
   copy.write = [&](ByteRange range, const char* buffer) -> Outcome<void> {
-    const Result<void> written = pwrite_full(target.get(), buffer, range.length_bytes, range.offset);
+    const Result<void> written =
+        pwrite_full(target.get(), buffer, range.length_bytes, range.offset);
     if (!written) return to.error(written.error().code, "cannot write");
     return {};
   };
@@ -114,15 +117,17 @@ Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& st
 }
 
 // Copies the remaining bytes of a damaged file, with zeros for the rest.
-Outcome<void> salvage_striped(const Volume& volume, int stub_fd, const Layout& layout, const TreePlace& from,
-                              const TreePlace& to, TransferState* state) {
+Outcome<void> salvage_striped(const Volume& volume, int stub_fd, const Layout& layout,
+                              const TreePlace& from, const TreePlace& to, TransferState* state) {
   struct stat st;
   if (::fstat(stub_fd, &st) != 0) return from.error(errno, "cannot read");
   if (layout.volume != volume.uuid() || layout.geometry.device_count != volume.device_count()) {
     return volume.accept(layout, from.shown);
   }
   SalvageReader reader(volume, layout);
-  if (reader.is_of_another(st.st_uid)) return from.error(EPERM, "the stub's owner does not own the parts");
+  if (reader.is_of_another(st.st_uid)) {
+    return from.error(EPERM, "the stub's owner does not own the parts");
+  }
   const Outcome<Fd> target = create_file(to, reader.size_bytes());
   if (!target) return target.error();
   const BulkCopy copy{.size_bytes = reader.size_bytes(),
@@ -139,13 +144,14 @@ Outcome<void> salvage_striped(const Volume& volume, int stub_fd, const Layout& l
 }
 
 // Writes the lists beside the copies that lack bytes, after these are in place.
-Outcome<void> write_lists(const std::vector<TreeNode>& nodes, const TreePlace& staged, const TreePlace& target,
-                          bool overwrite, TransferState* state) {
+Outcome<void> write_lists(const std::vector<TreeNode>& nodes, const TreePlace& staged,
+                          const TreePlace& target, bool overwrite, TransferState* state) {
   for (const TreeNode& node : nodes) {
     const auto found = state->missing.find(staged.at(node.path).path);
     if (found == state->missing.end()) continue;
     const TreePlace copy = target.at(node.path);
-    const TreePlace list{.directory_fd = copy.directory_fd, .path = copy.path + ".missing",
+    const TreePlace list{.directory_fd = copy.directory_fd,
+                         .path = copy.path + ".missing",
                          .shown = copy.shown + ".missing"};
     const int how = overwrite ? O_TRUNC : O_EXCL;
     const ShortPlace place(list);
@@ -156,7 +162,8 @@ Outcome<void> write_lists(const std::vector<TreeNode>& nodes, const TreePlace& s
     if (Result<void> written = write_full(file.get(), text.data(), text.size()); !written) {
       return list.error(written.error().code, "cannot write");
     }
-    SalvagedFile told{.shown = copy.shown, .list_shown = list.shown, .range_count = found->second.size()};
+    SalvagedFile told{
+        .shown = copy.shown, .list_shown = list.shown, .range_count = found->second.size()};
     for (const MissingRange& one : found->second) told.missing_bytes += one.range.length_bytes;
     state->summary.salvaged.push_back(std::move(told));
   }
@@ -207,7 +214,8 @@ Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions&
   if (!nodes) return nodes.error();
   // Leaves out lost+found, unless it is named as the source.
   std::erase_if(*nodes, [&](const TreeNode& node) {
-    return from->path == "." && (is_within(node.path, kControlDirectory) || is_within(node.path, kLostAndFound));
+    return from->path == "." &&
+           (is_within(node.path, kControlDirectory) || is_within(node.path, kLostAndFound));
   });
   const std::string name = fs::path(from->shown).filename().string();
   const Outcome<TreePlace> target =
@@ -221,16 +229,19 @@ Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions&
   if (!stage) return stage.error();
   Progress progress("export", logical_bytes(*nodes, *from));
   TransferState state{.progress = &progress, .summary = {}};
-  Outcome<void> done = copy_tree(
-      *from, *nodes, stage->top(),
-      [&](int fd, const TreePlace& file, const struct stat& info, const TreePlace& to) {
-        return export_file(volume, options.salvage, fd, file, info, to, &state);
-      });
+  Outcome<void> done =
+      copy_tree(*from, *nodes, stage->top(),
+                [&](int fd, const TreePlace& file, const struct stat& info, const TreePlace& to) {
+                  return export_file(volume, options.salvage, fd, file, info, to, &state);
+                });
   FileReplacer replace;
   if (options.overwrite) {
     replace = [](const TreePlace& staged, const TreePlace& existing) -> Outcome<void> {
       const ShortPlace new_file(staged), old_file(existing);
-      if (::renameat(new_file.directory_fd(), new_file.path(), old_file.directory_fd(), old_file.path()) == 0) return {};
+      if (::renameat(new_file.directory_fd(), new_file.path(), old_file.directory_fd(),
+                     old_file.path()) == 0) {
+        return {};
+      }
       return existing.error(errno, "cannot replace");
     };
   }

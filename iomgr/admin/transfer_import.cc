@@ -137,11 +137,10 @@ class Import {
     if (!lock) return lock.error();
     Outcome<ImportStage> stage = ImportStage::create(volume_);
     if (!stage) return stage.error();
-    Outcome<void> done = copy_tree(
-        source_.place, source_.nodes, stage->top(),
-        [this](int fd, const TreePlace& from, const struct stat& info, const TreePlace& to) {
-          return copy_file(fd, from, info, to);
-        });
+    Outcome<void> done =
+        copy_tree(source_.place, source_.nodes, stage->top(),
+                  [this](int fd, const TreePlace& from, const struct stat& info,
+                         const TreePlace& to) { return copy_file(fd, from, info, to); });
     if (done) done = put_in_place(*stage, target);
     if (!done) return done.error();
     return state_.summary;
@@ -202,8 +201,10 @@ class Import {
     Layout layout;
     const Result<StubVerdict> verdict = inspect_stub(fd, &layout);
     if (verdict && *verdict != StubVerdict::kNotAStub) {
-      return make_error(EINVAL, "{}: is a stub of a volume, not data (import what "
-                        "`graphlane export` makes of it)", from.shown);
+      return make_error(EINVAL,
+                        "{}: is a stub of a volume, not data (import what "
+                        "`graphlane export` makes of it)",
+                        from.shown);
     }
     const std::string below = from.path.size() > source_.place.path.size()
                                   ? from.path.substr(source_.place.path.size() + 1)
@@ -216,15 +217,14 @@ class Import {
 
   Outcome<void> stripe_file(int fd, const TreePlace& from, const struct stat& info,
                             const TreePlace& to) {
-    Layout layout{
-        .volume = volume_.uuid(),
-        .file_id = Uuid::random(),
-        .geometry = {.stripe_depth_bytes = depth_of(from.path),
-                     .device_count = volume_.device_count(),
-                     .first_device = next_first_device_++ % volume_.device_count()},
-        .logical_size = static_cast<uint64_t>(info.st_size),
-        .state = FileState::kClosed,
-        .codec = Codec::kNone};
+    Layout layout{.volume = volume_.uuid(),
+                  .file_id = Uuid::random(),
+                  .geometry = {.stripe_depth_bytes = depth_of(from.path),
+                               .device_count = volume_.device_count(),
+                               .first_device = next_first_device_++ % volume_.device_count()},
+                  .logical_size = static_cast<uint64_t>(info.st_size),
+                  .state = FileState::kClosed,
+                  .codec = Codec::kNone};
     // A sparse file stays sparse.
     const bool is_dense = info.st_blocks * 512 >= info.st_size;
     // The stub comes first, because the parts name its inode.
@@ -234,7 +234,8 @@ class Import {
     if (!seen) return to.error(seen.error().code, "cannot look at");
     layout.identity = seen->identity;
     const Outcome<NewParts> made = create_parts(volume_, layout, from.shown, is_dense);
-    Outcome<void> written = made ? write_striped(fd, from, info, layout, stub->get()) : made.error();
+    Outcome<void> written =
+        made ? write_striped(fd, from, info, layout, stub->get()) : made.error();
     if (written) written = write_stub(fd, to, layout, stub->get());
     if (const ShortPlace place(to); !written) ::unlinkat(place.directory_fd(), place.path(), 0);
     if (!written && made) (void)remove_parts(volume_, layout.file_id);
@@ -255,8 +256,8 @@ class Import {
         .read = [&](ByteRange range, char* buffer) { return read_source(fd, from, range, buffer); },
         .write =
             [&](ByteRange range, const char* buffer) {
-              Outcome<void> written = transfer_striped(volume_, **file, IoOp::kWrite, range,
-                                                       const_cast<char*>(buffer));
+              Outcome<void> written =
+                  transfer_striped(volume_, **file, IoOp::kWrite, range, const_cast<char*>(buffer));
               write_behind.noticed(range);
               return written ? sums->add(range, buffer) : written;
             },
@@ -268,8 +269,9 @@ class Import {
     write_behind.finish();
     if (Outcome<void> summed = sums->finish(); !summed) return summed;
     copy_attributes(fd, stub_fd);
-    Outcome<void> bound = bind_parts(volume_, (*file)->parts().all_buffered(), layout, stub_fd,
-                                     PartRecord::kMaking, from.shown, [&](PartRecord& record) { sums->note_in(record); });
+    Outcome<void> bound =
+        bind_parts(volume_, (*file)->parts().all_buffered(), layout, stub_fd, PartRecord::kMaking,
+                   from.shown, [&](PartRecord& record) { sums->note_in(record); });
     if (!bound) return bound;
     return unsynced_.add(**file);
   }
@@ -287,7 +289,8 @@ class Import {
 
   Outcome<void> put_in_place(const ImportStage& stage, const TreePlace& target) {
     if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
-    // Syncs stubs and plain files before they get their names, and before their parts lose `making`.
+    // Syncs stubs and plain files before they get their names, and before their parts lose
+    // `making`.
     if (::syncfs(volume_.root_fd()) != 0) return os_error(errno, volume_.root(), "cannot write");
     if (Outcome<void> synced = unsynced_.sync(); !synced) return synced;
     FileReplacer replace;

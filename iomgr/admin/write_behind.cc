@@ -23,7 +23,8 @@ WriteBehind::WriteBehind(const StripedFile& file)
   threads_.reserve(waiting_.size());
   try {
     for (uint32_t d = 0; d < waiting_.size(); ++d) threads_.emplace_back([this, d] { run(d); });
-  } catch (const std::system_error&) {  // no more threads: the kernel writes the other devices itself
+    // no more threads: the kernel writes the other devices itself
+  } catch (const std::system_error&) {
   }
 }
 

@@ -18,8 +18,12 @@ struct PagesCached {
 // unknown, before Linux 6.5 or without write permission on the file.
 inline std::optional<PagesCached> pages_cached(int fd, uint64_t offset, uint64_t length_bytes) {
   constexpr long kCachestat = 451;  // on all architectures
-  const struct { uint64_t offset, length_bytes; } range{offset, length_bytes};
-  struct { uint64_t cached, dirty, writeback, evicted, recently_evicted; } found{};
+  const struct {
+    uint64_t offset, length_bytes;
+  } range{offset, length_bytes};
+  struct {
+    uint64_t cached, dirty, writeback, evicted, recently_evicted;
+  } found{};
   if (::syscall(kCachestat, fd, &range, &found, 0u) != 0) return {};
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   return PagesCached{.cached = found.cached,

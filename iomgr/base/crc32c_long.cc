@@ -34,7 +34,8 @@ __attribute__((target("sse4.2"))) uint32_t crc32c_by_instruction(uint32_t crc, c
 }
 
 // Computes four blocks at once.
-__attribute__((target("sse4.2"))) void four_by_instruction(const uint8_t* data, size_t block_bytes, uint32_t* crcs) {
+__attribute__((target("sse4.2"))) void four_by_instruction(const uint8_t* data, size_t block_bytes,
+                                                           uint32_t* crcs) {
   uint64_t wide[4] = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
   for (size_t at = 0; at < block_bytes; at += sizeof(uint64_t)) {
     for (size_t i = 0; i < 4; ++i) {
@@ -75,7 +76,9 @@ void crc32c_blocks(const void* data, size_t block_bytes, uint32_t count, uint32_
     four_by_instruction(bytes + done * block_bytes, block_bytes, crcs + done);
   }
 #endif
-  for (; done < count; ++done) crcs[done] = crc32c_extend(0, bytes + done * block_bytes, block_bytes);
+  for (; done < count; ++done) {
+    crcs[done] = crc32c_extend(0, bytes + done * block_bytes, block_bytes);
+  }
 }
 
 }  // namespace graphlane

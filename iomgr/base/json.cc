@@ -9,7 +9,8 @@ using Nlohmann = nlohmann::ordered_json;
 
 const Json kNull;
 
-// Builds a Json from the parser's events. `open_` holds the arrays and objects around the next value.
+// Builds a Json from the parser's events. `open_` holds the arrays and objects around the next
+// value.
 class JsonBuilder : public nlohmann::json_sax<Nlohmann> {
  public:
   explicit JsonBuilder(Json* root) : root_(root) {}
@@ -29,7 +30,9 @@ class JsonBuilder : public nlohmann::json_sax<Nlohmann> {
   bool end_object() override { return close(); }
   bool start_array(size_t) override { return open(Json::array()); }
   bool end_array() override { return close(); }
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
 
  private:
   Json* place(Json&& value) {
@@ -97,13 +100,15 @@ std::optional<bool> Json::as_bool() const {
 std::optional<uint64_t> Json::as_unsigned() const {
   if (const uint64_t* number = std::get_if<uint64_t>(&value_)) return *number;
   const int64_t* number = std::get_if<int64_t>(&value_);
-  return number != nullptr && *number >= 0 ? std::optional(static_cast<uint64_t>(*number)) : std::nullopt;
+  return number != nullptr && *number >= 0 ? std::optional(static_cast<uint64_t>(*number))
+                                           : std::nullopt;
 }
 
 std::optional<int64_t> Json::as_integer() const {
   if (const int64_t* number = std::get_if<int64_t>(&value_)) return *number;
   const uint64_t* number = std::get_if<uint64_t>(&value_);
-  return number != nullptr && *number <= INT64_MAX ? std::optional(static_cast<int64_t>(*number)) : std::nullopt;
+  return number != nullptr && *number <= INT64_MAX ? std::optional(static_cast<int64_t>(*number))
+                                                   : std::nullopt;
 }
 
 std::optional<double> Json::as_double() const {

@@ -92,9 +92,7 @@ bool parse(const char* line, MemoryArea* area) {
 
 }  // namespace
 
-Fd open_memory_map() {
-  return Fd(sys::openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC));
-}
+Fd open_memory_map() { return Fd(sys::openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC)); }
 
 // Long names are cut; the fields before them are not.
 bool find_area_in_text(int maps_fd, uintptr_t address, MemoryArea* area) {

@@ -18,7 +18,9 @@ namespace graphlane {
 class GRAPHLANE_THREAD_ANNOTATION(capability("mutex")) Mutex {
  public:
   void lock() GRAPHLANE_THREAD_ANNOTATION(acquire_capability()) { mu_.lock(); }
-  bool try_lock() GRAPHLANE_THREAD_ANNOTATION(try_acquire_capability(true)) { return mu_.try_lock(); }
+  bool try_lock() GRAPHLANE_THREAD_ANNOTATION(try_acquire_capability(true)) {
+    return mu_.try_lock();
+  }
   void unlock() GRAPHLANE_THREAD_ANNOTATION(release_capability()) { mu_.unlock(); }
 
  private:

@@ -38,9 +38,18 @@ class [[nodiscard]] Result {
   bool has_value() const { return value_.has_value(); }
   explicit operator bool() const { return has_value(); }
 
-  T& value() & { assert(has_value()); return *value_; }
-  const T& value() const& { assert(has_value()); return *value_; }
-  T&& value() && { assert(has_value()); return std::move(*value_); }
+  T& value() & {
+    assert(has_value());
+    return *value_;
+  }
+  const T& value() const& {
+    assert(has_value());
+    return *value_;
+  }
+  T&& value() && {
+    assert(has_value());
+    return std::move(*value_);
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -49,7 +58,10 @@ class [[nodiscard]] Result {
 
   T value_or(T otherwise) const { return value_ ? *value_ : otherwise; }
 
-  const E& error() const { assert(!has_value()); return error_; }
+  const E& error() const {
+    assert(!has_value());
+    return error_;
+  }
 
  private:
   std::optional<T> value_;
@@ -67,7 +79,10 @@ class [[nodiscard]] Result<void, E> {
 
   bool has_value() const { return !error_.has_value(); }
   explicit operator bool() const { return has_value(); }
-  const E& error() const { assert(!has_value()); return *error_; }
+  const E& error() const {
+    assert(!has_value());
+    return *error_;
+  }
 
  private:
   std::optional<E> error_;

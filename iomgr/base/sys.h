@@ -60,9 +60,7 @@ inline int close(int fd) { return static_cast<int>(::syscall(SYS_close, fd)); }
 inline int fcntl(int fd, int command, long argument = 0) {
   return static_cast<int>(::syscall(SYS_fcntl, fd, command, argument));
 }
-inline int fstat(int fd, struct stat* st) {
-  return static_cast<int>(::syscall(SYS_fstat, fd, st));
-}
+inline int fstat(int fd, struct stat* st) { return static_cast<int>(::syscall(SYS_fstat, fd, st)); }
 inline off_t lseek(int fd, off_t offset, int whence) {
   return ::syscall(SYS_lseek, fd, offset, whence);
 }

@@ -47,8 +47,8 @@ template <class P>
 bool pin(CacheSlot& slot, const P& place, bool filling, FrameWord* pinned) {
   FrameWord word = slot.load();
   for (;;) {
-    const bool useful = word.state() == FrameState::kValid ||
-                        (filling && word.state() == FrameState::kFilling);
+    const bool useful =
+        word.state() == FrameState::kValid || (filling && word.state() == FrameState::kFilling);
     if (!useful || word.doomed() || word.pins() == FrameWord::kPinsMask) return false;
     if (!holds(slot, place)) return false;
     // Acquire: sees the published bytes.
@@ -80,8 +80,8 @@ Result<void> FrameCache::init(const CacheOptions& options, std::span<std::byte> 
     return Errno{EINVAL};
   }
   const uint64_t frame_count = frames.size() / options.frame_bytes;
-  const auto unaligned = reinterpret_cast<uintptr_t>(frames.data()) |
-                         reinterpret_cast<uintptr_t>(metadata.data());
+  const auto unaligned =
+      reinterpret_cast<uintptr_t>(frames.data()) | reinterpret_cast<uintptr_t>(metadata.data());
   if (frame_count == 0 || frame_count > INT32_MAX || unaligned % kBlockSize != 0 ||
       metadata.size() < metadata_bytes(frame_count)) {
     return Errno{EINVAL};
@@ -146,8 +146,8 @@ FrameCache::Place FrameCache::locate(const FrameKey& key) const {
   const uint64_t column = key.frame_index - row * set_count_;
   const uint64_t turn = scatter(place.file_id[1] + row);
   const uint64_t set_index = column + (turn * set_count_ >> 32);
-  place.set_index = static_cast<uint32_t>(set_index < set_count_ ? set_index
-                                                                 : set_index - set_count_);
+  place.set_index =
+      static_cast<uint32_t>(set_index < set_count_ ? set_index : set_index - set_count_);
   place.key_hash = hash_key(place.file_id[0], place.generation, place.frame_index);
   return place;
 }
@@ -214,7 +214,8 @@ void FrameCache::reserve_locked(const SetView& set, const Place& place, Admissio
   CacheSlot& slot = set.slots[way];
   const uint32_t version = slot.load().version();
   // Release: a thread that sees the state sees the key.
-  slot.word.store(FrameWord::make(FrameState::kFilling, version, 1).bits, std::memory_order_release);
+  slot.word.store(FrameWord::make(FrameState::kFilling, version, 1).bits,
+                  std::memory_order_release);
   count.fills.fetch_add(1, relaxed);
   reservation->kind = Reservation::Kind::kFill;
   reservation->fill = Fill(this, static_cast<uint32_t>(&slot - slots_), version);
@@ -259,16 +260,13 @@ uint32_t FrameCache::unpinned_ways(const SetView& set) const {
 }
 
 // The unpinned ways that find() can never return.
-uint32_t FrameCache::useless_ways(const SetView& set, const Place& place,
-                                  uint32_t unpinned) const {
-  return set.ways_where(unpinned, [&](const CacheSlot& slot) {
-    return dead(slot) || superseded(slot, place);
-  });
+uint32_t FrameCache::useless_ways(const SetView& set, const Place& place, uint32_t unpinned) const {
+  return set.ways_where(
+      unpinned, [&](const CacheSlot& slot) { return dead(slot) || superseded(slot, place); });
 }
 
 // Whether there is memory, or a frame that the policy does not protect.
-bool FrameCache::has_room(const SetView& set, const Place& place,
-                          const SetPolicy& policy) const {
+bool FrameCache::has_room(const SetView& set, const Place& place, const SetPolicy& policy) const {
   if (set.resident_count() < set.way_limit) return true;
   const uint32_t unpinned = unpinned_ways(set);
   return policy.unprotected(unpinned) != 0 || useless_ways(set, place, unpinned) != 0;
@@ -295,8 +293,7 @@ bool FrameCache::find_room(const SetView& set, const Place& place, Admission adm
 }
 
 // Claims the policy's victim. False: all candidates are pinned by now.
-bool FrameCache::evict(const SetView& set, uint32_t candidates, SetPolicy& policy,
-                       uint32_t* way) {
+bool FrameCache::evict(const SetView& set, uint32_t candidates, SetPolicy& policy, uint32_t* way) {
   while (candidates != 0) {
     *way = policy.victim(candidates);
     candidates &= ~bit(*way);

@@ -65,8 +65,8 @@ class FrameOwner {
 struct CacheOptions {
   uint64_t frame_bytes = kBlockSize;  // a multiple of 4096, at most kFrameBytesMax
   CachePolicy policy = CachePolicy::kScanResistant;
-  uint64_t budget_bytes = 0;          // as resize(); 0: all the memory given
-  FrameOwner* owner = nullptr;        // outlives the cache
+  uint64_t budget_bytes = 0;    // as resize(); 0: all the memory given
+  FrameOwner* owner = nullptr;  // outlives the cache
 };
 
 // Bytes frame_index * frame_bytes and on of a file, as they were in a generation.
@@ -81,7 +81,7 @@ struct CacheStats {
   uint64_t hits = 0;
   uint64_t fills = 0;      // reserve() gave a frame to fill
   uint64_t waits = 0;      // another thread was filling the frame
-  uint64_t rejected = 0;    // no frame was available: the caller read past the cache
+  uint64_t rejected = 0;   // no frame was available: the caller read past the cache
   uint64_t failures = 0;   // fills that were abandoned
   uint64_t evictions = 0;  // without frames that were dropped or superseded
   uint64_t resident_bytes = 0;
@@ -96,7 +96,8 @@ class FrameHold {
  public:
   FrameHold() = default;
   FrameHold(FrameHold&& other) noexcept
-      : cache_(std::exchange(other.cache_, nullptr)), frame_(other.frame_),
+      : cache_(std::exchange(other.cache_, nullptr)),
+        frame_(other.frame_),
         version_(other.version_) {}
   FrameHold& operator=(FrameHold&& other) noexcept;
   FrameHold(const FrameHold&) = delete;
@@ -281,8 +282,8 @@ class FrameCache {
   void reserve_locked(const SetView& set, const Place& place, Admission admission,
                       Reservation* reservation);
   bool join(const SetView& set, const Place& place, Reservation* reservation);
-  bool find_room(const SetView& set, const Place& place, Admission admission,
-                 SetPolicy& policy, uint32_t* way);
+  bool find_room(const SetView& set, const Place& place, Admission admission, SetPolicy& policy,
+                 uint32_t* way);
   bool has_room(const SetView& set, const Place& place, const SetPolicy& policy) const;
   uint32_t useless_ways(const SetView& set, const Place& place, uint32_t unpinned) const;
   bool evict(const SetView& set, uint32_t candidates, SetPolicy& policy, uint32_t* way);
@@ -301,7 +302,7 @@ class FrameCache {
   uint64_t frame_bytes_ = 0;
   uint32_t frame_count_ = 0;
   uint32_t set_count_ = 0;
-  uint32_t ways_ = 0;           // of a set; one more in the first larger_sets_
+  uint32_t ways_ = 0;  // of a set; one more in the first larger_sets_
   uint32_t larger_sets_ = 0;
   std::byte* frames_ = nullptr;
   FrameOwner* owner_ = nullptr;

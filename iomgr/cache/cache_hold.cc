@@ -4,9 +4,7 @@
 #include "iomgr/cache/cache.h"
 
 namespace graphlane {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 FrameHold& FrameHold::operator=(FrameHold&& other) noexcept {
   if (this == &other) return *this;

@@ -57,8 +57,7 @@ void SetPolicy::miss(const Newcomer& newcomer) {
   uint32_t value = 0;
   switch (policy_) {
     case CachePolicy::kLru:
-    case CachePolicy::kFifo:
-      return;
+    case CachePolicy::kFifo: return;
     case CachePolicy::kHotAware:
       age_heat();
       heat_ = 1 + (forget(newcomer.key_hash, &value) ? value : 0);
@@ -151,10 +150,10 @@ void SetPolicy::classify(const Newcomer& newcomer, bool known, uint32_t known_us
   const uint32_t extra_max = probation_extra_max(view_.way_limit);
   if (set.probation_extra > extra_max) set.probation_extra = static_cast<uint8_t>(extra_max);
   uint32_t protected_now = protected_ways();
-  const bool comes_back_sooner = known && protected_now != 0 &&
-                                 age(known_used) + age(known_used) / kSoonerShare +
-                                         sooner_margin(view_.way_limit) <
-                                     age(view_.slots[oldest(protected_now)].used.load(relaxed));
+  const bool comes_back_sooner =
+      known && protected_now != 0 &&
+      age(known_used) + age(known_used) / kSoonerShare + sooner_margin(view_.way_limit) <
+          age(view_.slots[oldest(protected_now)].used.load(relaxed));
   // If the protected frames are idle, the newcomer takes their place, and probation stays.
   const bool all_in_use = set.protected_reuse.load(relaxed) != 0;
   if (comes_back_sooner && all_in_use && set.probation_extra < extra_max) ++set.probation_extra;
@@ -163,7 +162,7 @@ void SetPolicy::classify(const Newcomer& newcomer, bool known, uint32_t known_us
   uint32_t count = count_of(protected_now);
   if (count >= room && !comes_back_sooner) {
     const uint32_t demotable = known ? later_ways(protected_now, newcomer, age(known_used))
-                                    : stale_ways(protected_now, newcomer.file_id_low);
+                                     : stale_ways(protected_now, newcomer.file_id_low);
     if (demotable != 0) {
       const uint32_t way = known ? last_in_file(demotable) : oldest(demotable);
       view_.slots[way].heat.store(kOnProbation, relaxed);
@@ -246,16 +245,14 @@ uint32_t SetPolicy::oldest(uint32_t ways) const {
 // file. That file's oldest frame is the one that its sweep reads next.
 uint32_t SetPolicy::dispensable(uint32_t ways) const {
   const uint64_t file_id_low = view_.slots[oldest(ways)].file_id[0].load(relaxed);
-  return last_in_file(view_.ways_where(ways, [&](const CacheSlot& slot) {
-    return slot.file_id[0].load(relaxed) == file_id_low;
-  }));
+  return last_in_file(view_.ways_where(
+      ways, [&](const CacheSlot& slot) { return slot.file_id[0].load(relaxed) == file_id_low; }));
 }
 
 uint32_t SetPolicy::last_in_file(uint32_t ways) const {
   uint32_t found = lowest(ways);
   for_each_way(ways, [&](uint32_t way) {
-    if (view_.slots[way].frame_index.load(relaxed) >
-        view_.slots[found].frame_index.load(relaxed)) {
+    if (view_.slots[way].frame_index.load(relaxed) > view_.slots[found].frame_index.load(relaxed)) {
       found = way;
     }
   });

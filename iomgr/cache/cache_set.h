@@ -46,8 +46,8 @@ struct FrameWord {
   uint64_t bits = 0;
 
   static FrameWord make(FrameState state, uint32_t version, uint64_t pins) {
-    return {uint64_t{version} << kVersionShift | uint64_t{static_cast<uint32_t>(state)}
-            << kStateShift | pins};
+    return {uint64_t{version} << kVersionShift |
+            uint64_t{static_cast<uint32_t>(state)} << kStateShift | pins};
   }
   // Empty, with the next version. Version 0 means memory that a fork has wiped.
   FrameWord claimed() const {
@@ -72,9 +72,9 @@ struct alignas(64) CacheSlot {
   std::atomic<uint64_t> file_id[2];
   std::atomic<uint64_t> generation;
   std::atomic<uint64_t> frame_index;
-  std::atomic<uint32_t> epoch;    // of the file, see FrameCache::drop()
-  std::atomic<uint32_t> used;     // the set's clock when it was last asked for
-  std::atomic<uint32_t> heat;     // hot-aware: accesses; scan-resistant: a FrameProtection
+  std::atomic<uint32_t> epoch;  // of the file, see FrameCache::drop()
+  std::atomic<uint32_t> used;   // the set's clock when it was last asked for
+  std::atomic<uint32_t> heat;   // hot-aware: accesses; scan-resistant: a FrameProtection
 
   // Acquire: later loads of this slot are at least as new as the word.
   FrameWord load() const { return {word.load(std::memory_order_acquire)}; }
@@ -121,9 +121,7 @@ struct alignas(64) CacheHistory {
 // Ways of a set are the bits of a word.
 constexpr uint32_t bit(uint32_t way) { return 1u << way; }
 inline uint32_t lowest(uint32_t ways) { return static_cast<uint32_t>(__builtin_ctz(ways)); }
-inline uint32_t count_of(uint32_t ways) {
-  return static_cast<uint32_t>(__builtin_popcount(ways));
-}
+inline uint32_t count_of(uint32_t ways) { return static_cast<uint32_t>(__builtin_popcount(ways)); }
 
 // Compares four 16-bit tags at once: bit 15 is set in each that equals `tag`. The tag above
 // a match may be reported falsely, so the caller compares keys too.

@@ -31,8 +31,8 @@ Result<void> MappedCache::map(uint64_t bytes, const Options& options) {
   if (packs && frame_bytes != kPackedBytesMax) return Errno{EINVAL};
   if (packs) known_cost_ = cost_of(options.packed_frame_bytes);
   // Whole sets, so that a file that fits finds a place (cache.h).
-  const uint64_t count = packs ? round_up(bytes / frame_cost(), uint64_t{kCacheWaysMax})
-                               : bytes / frame_bytes;
+  const uint64_t count =
+      packs ? round_up(bytes / frame_cost(), uint64_t{kCacheWaysMax}) : bytes / frame_bytes;
   const uint64_t frames = count * frame_bytes;
   const uint64_t metadata = round_up(FrameCache::metadata_bytes(count), kBlockSize);
   const uint64_t notes =

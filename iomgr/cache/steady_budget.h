@@ -46,7 +46,7 @@ class SteadyBudget {
 
  private:
   static constexpr std::memory_order kRelaxed = std::memory_order_relaxed;  // estimates
-  static constexpr uint64_t kPatience = 4;  // budgets
+  static constexpr uint64_t kPatience = 4;                                  // budgets
 
   const uint64_t step_bytes_;
   std::atomic<uint64_t> bytes_{0};

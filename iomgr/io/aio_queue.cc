@@ -79,8 +79,8 @@ Result<uint32_t> AioQueue::reap(std::span<IoCompletion> completions) {
   }
   io_event events[kQueueDepthMax];
   const uint32_t under_way = in_flight_ - count + (armed_fd_ >= 0 ? 1 : 0);
-  const auto room = static_cast<long>(
-      std::min<size_t>({completions.size() - count, under_way, kQueueDepthMax}));
+  const auto room =
+      static_cast<long>(std::min<size_t>({completions.size() - count, under_way, kQueueDepthMax}));
   int status = 0;
   if (room > 0) {
     do {

@@ -24,7 +24,8 @@ Outcome<Json> parse_device_object(const std::string& text, std::string_view path
 }
 
 // A member in [min, max]; nothing if it is missing or has another value.
-std::optional<uint64_t> get_bounded(const Json& object, const char* key, uint64_t min, uint64_t max) {
+std::optional<uint64_t> get_bounded(const Json& object, const char* key, uint64_t min,
+                                    uint64_t max) {
   const auto value = object.at_or_null(key).as_unsigned();
   return value && *value >= min && *value <= max ? value : std::nullopt;
 }

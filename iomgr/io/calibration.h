@@ -13,8 +13,8 @@
 namespace graphlane {
 
 struct Calibration {
-  uint32_t depth = 0;         // I/Os in flight: 1 .. kQueueDepthMax
-  uint32_t stream_count = 0;  // the best number of sequential streams, at least 1
+  uint32_t depth = 0;                 // I/Os in flight: 1 .. kQueueDepthMax
+  uint32_t stream_count = 0;          // the best number of sequential streams, at least 1
   uint64_t bytes_per_second = 0;      // of large reads, with these two
   uint64_t small_ios_per_second = 0;  // random reads of 4096 bytes, at this depth
 };

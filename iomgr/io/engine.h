@@ -29,7 +29,8 @@ class IoEngine {
   // The file's devices on which submit() does not wait, and that no other read uses now.
   virtual DeviceSet idle_devices() { return 0; }
   // Begins a read past the page cache. The memory must live until on_done(). False: not begun.
-  virtual bool submit([[maybe_unused]] const PartRequest& request, [[maybe_unused]] Completion* completion) {
+  virtual bool submit([[maybe_unused]] const PartRequest& request,
+                      [[maybe_unused]] Completion* completion) {
     return false;
   }
   // Whether a submitted read has been compared with its checksums when `completion` is told.

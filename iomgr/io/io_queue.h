@@ -72,7 +72,6 @@ Result<IoQueue*> make_io_queue(IoBackend backend, uint32_t depth, IoQueueStorage
 
 // make_io_queue(), or a test's function that fails and delays.
 using IoQueueMaker = Result<IoQueue*> (*)(IoBackend backend, uint32_t depth,
-                                          IoQueueStorage* storage, IoBackend* chosen,
-                                          int fd_floor);
+                                          IoQueueStorage* storage, IoBackend* chosen, int fd_floor);
 
 }  // namespace graphlane

@@ -63,8 +63,8 @@ class Lane {
 
   // `depth`: I/Os in flight over all of its threads. `patience`: how long the device may wait for
   // the next one (lane_queue.h). The backend must be one that works (not kAuto).
-  static Outcome<std::unique_ptr<Lane>> start(std::string device, IoBackend backend,
-                                              uint32_t depth, LaneQueue::Clock::duration patience,
+  static Outcome<std::unique_ptr<Lane>> start(std::string device, IoBackend backend, uint32_t depth,
+                                              LaneQueue::Clock::duration patience,
                                               IoQueueMaker make_queue = &make_io_queue);
   // Completes the queued I/Os first.
   ~Lane();
@@ -111,8 +111,8 @@ class Lane {
   LaneCounters counters_;
 
   Mutex mu_;
-  CondVar work_;       // an I/O waits, or stopping_
-  CondVar freed_;      // the free list has an entry
+  CondVar work_;                             // an I/O waits, or stopping_
+  CondVar freed_;                            // the free list has an entry
   uint32_t idle_count_ GUARDED_BY(mu_) = 0;  // threads that wait for work_
   LaneQueue waiting_ GUARDED_BY(mu_);
   LaneIo* free_ GUARDED_BY(mu_) = nullptr;

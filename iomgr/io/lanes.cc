@@ -102,7 +102,7 @@ int Lanes::run(const PartRequest& request) {
 }
 
 bool Lanes::submit(const PartRequest& request, std::shared_ptr<const StripedFile> file,
-                  Completion* end) {
+                   Completion* end) {
   if (make_ready() != 0) return false;
   Started* const started = take_free_slot(started_);
   if (started == nullptr) return false;
@@ -113,8 +113,7 @@ bool Lanes::submit(const PartRequest& request, std::shared_ptr<const StripedFile
   LaneIo cut;
   bool whole = true;
   while (whole && cutter.next(&cut)) {
-    LaneIo* const io =
-        count < kStartedIosMax ? lanes_[cut.device_index]->try_acquire() : nullptr;
+    LaneIo* const io = count < kStartedIosMax ? lanes_[cut.device_index]->try_acquire() : nullptr;
     whole = io != nullptr;
     if (whole) {
       *io = cut;

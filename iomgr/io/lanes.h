@@ -46,7 +46,7 @@ struct LaneOptions {
 
 // The counts of one lane since its start.
 struct LaneStats {
-  std::string device;         // the directory
+  std::string device;  // the directory
   uint64_t io_count = 0;
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
@@ -80,14 +80,15 @@ class Lanes {
 
   // Begins a request and returns; a lane's thread tells `end`. `file` owns the request's parts and
   // stays open until then. False: not begun, because too many requests are in flight.
-  bool submit(const PartRequest& request, std::shared_ptr<const StripedFile> file,
-             Completion* end);
+  bool submit(const PartRequest& request, std::shared_ptr<const StripedFile> file, Completion* end);
 
   // Counts bytes that a caller moved itself (FUSE splices).
   void count(IoOp op, uint32_t device_index, uint64_t bytes);
 
   // kAuto: no request has started the threads yet.
-  IoBackend backend() const { return ready_.load(std::memory_order_acquire) ? backend_ : IoBackend::kAuto; }
+  IoBackend backend() const {
+    return ready_.load(std::memory_order_acquire) ? backend_ : IoBackend::kAuto;
+  }
   std::vector<LaneStats> stats() const;
 
  private:

@@ -15,7 +15,8 @@ namespace {
 int set_up_ring(uint32_t entries, io_uring* ring, unsigned flags) {
   io_uring_params parameters = {};
   parameters.flags = flags;
-  const auto fd = static_cast<int>(::syscall(SYS_io_uring_setup, entries, &parameters, kSetupCookie));
+  const auto fd =
+      static_cast<int>(::syscall(SYS_io_uring_setup, entries, &parameters, kSetupCookie));
   if (fd < 0) return -errno;
   const int status = io_uring_queue_mmap(fd, &parameters, ring);
   if (status < 0) {

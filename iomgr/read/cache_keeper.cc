@@ -32,8 +32,11 @@ void CacheKeeper::run() {
     const auto left = std::chrono::ceil<Duration>(next - Clock::now());
     const int ready = ::poll(polled, std::size(polled), std::max<int>(left.count(), 0));
     if (ready > 0 && polled[0].revents != 0) return;
-    if (ready > 0 && (polled[1].revents & POLLERR) != 0) pressure_.reset();  // the cgroup is gone
-    else if (ready > 0) cache_.adjust_budget();
+    if (ready > 0 && (polled[1].revents & POLLERR) != 0) {
+      pressure_.reset();  // the cgroup is gone
+    } else if (ready > 0) {
+      cache_.adjust_budget();
+    }
     if (Clock::now() < next) continue;
     look();
     next = Clock::now() + interval_;

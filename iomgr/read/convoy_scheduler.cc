@@ -5,7 +5,8 @@
 namespace graphlane {
 
 // Returns the thread's slot, or takes that of the longest idle reader.
-ConvoyScheduler::Reader* ConvoyScheduler::begin(const Uuid& file_id, uint32_t thread, ByteRange range) {
+ConvoyScheduler::Reader* ConvoyScheduler::begin(const Uuid& file_id, uint32_t thread,
+                                                ByteRange range) {
   if (thread == 0) return nullptr;
   Reader* chosen = nullptr;
   {
@@ -43,7 +44,7 @@ void ConvoyScheduler::end(Reader* reader) {
 }
 
 bool ConvoyScheduler::is_first(const Reader& reader, uint64_t offset, uint64_t reach_bytes,
-                         uint64_t now_ns) const {
+                               uint64_t now_ns) const {
   return std::none_of(std::begin(readers_), std::end(readers_), [&](const Reader& other) {
     return &other != &reader && other.offset < offset && offset - other.offset <= reach_bytes &&
            other.reads(reader.file_id, now_ns);

@@ -94,7 +94,7 @@ class ConvoyScheduler {
   std::atomic<uint32_t> step_{0};
   std::atomic<uint32_t> waiting_{0};
   std::atomic<uint64_t> asked_bytes_{0};  // by all
-  FutexLock lock_;  // guards the members below
+  FutexLock lock_;                        // guards the members below
   Reader readers_[kReadersMax];
 };
 

@@ -38,8 +38,8 @@ constexpr uint32_t kPackingLooks = 16;
 constexpr uint64_t kPackedLeast = kExtentFrameBytes / 4;
 
 bool is_aligned(const Piece& piece) {
-  const uint64_t place = piece.range.offset | piece.range.length_bytes |
-                         reinterpret_cast<uintptr_t>(piece.buffer);
+  const uint64_t place =
+      piece.range.offset | piece.range.length_bytes | reinterpret_cast<uintptr_t>(piece.buffer);
   return place % kBlockSize == 0;
 }
 
@@ -54,7 +54,8 @@ bool clip(const ExtentFile& file, ByteRange* range) {
 std::optional<ByteRange> sweep_step(const ExtentFile& file, ByteRange range) {
   if (range.length_bytes >= kExtentFrameBytes) return range;
   const uint64_t begin = range.offset / kExtentFrameBytes * kExtentFrameBytes;
-  const bool ends_frame = range.end() >= begin + kExtentFrameBytes || range.end() == file.size_bytes;
+  const bool ends_frame =
+      range.end() >= begin + kExtentFrameBytes || range.end() == file.size_bytes;
   if (!ends_frame) return {};
   return ByteRange{.offset = begin, .length_bytes = range.end() - begin};
 }
@@ -100,8 +101,9 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   if (most < kSetBytes) return Errno{ENOMEM};
   policy_ = options.policy;
   packs_ = options.packs;
-  Result<void> mapped = plain_.map(
-      most, {.frames = {.frame_bytes = kExtentFrameBytes, .policy = policy_}, .reclaimable = reclaimable_});
+  Result<void> mapped =
+      plain_.map(most, {.frames = {.frame_bytes = kExtentFrameBytes, .policy = policy_},
+                        .reclaimable = reclaimable_});
   if (!mapped) return mapped;
   keeps_ = options.keeps;
   reads_ahead_ = options.reads_ahead;
@@ -139,7 +141,7 @@ void ExtentCache::apply_budget() {
 
 void ExtentCache::apply_budget_of(uint64_t budget) {
   const uint64_t ahead = ahead_memory(budget);
-    // With a budget that follows the free memory, the prefetched frames have lowered that.
+  // With a budget that follows the free memory, the prefetched frames have lowered that.
   const bool is_part = !auto_budget_ && has_begun_ahead_.load(relaxed);
   (void)kept().resize(is_part ? budget - ahead : budget);
   ahead_.resize(ahead);
@@ -170,7 +172,9 @@ void ExtentCache::maybe_enable_packing(std::span<const std::byte> frame) {
   if (!packs_ || &kept() != &plain_ || frame.size() != kExtentFrameBytes) return;
   if (fills_.fetch_add(1, relaxed) % kPackingLooks != 0) return;
   const uint64_t packed = packed_bytes(frame);
-  if (!is_worth_packing(packed, kExtentFrameBytes) || begins_to_pack_.exchange(true, relaxed)) return;
+  if (!is_worth_packing(packed, kExtentFrameBytes) || begins_to_pack_.exchange(true, relaxed)) {
+    return;
+  }
   const Result<void> mapped =
       packed_.map(budget_max_, {.frames = {.frame_bytes = kExtentFrameBytes, .policy = policy_},
                                 .reclaimable = reclaimable_,
@@ -253,7 +257,8 @@ void ExtentCache::follow_memory() {
   if (available == UINT64_MAX) return;  // unknown: the budget stays
   const uint64_t ahead = ahead_.resident_bytes();
   const uint64_t both = budget_of(available + held_bytes());
-  uint64_t room = std::min(budget_max_, both - std::min(both, ahead)) / kExtentFrameBytes * kExtentFrameBytes;
+  uint64_t room =
+      std::min(budget_max_, both - std::min(both, ahead)) / kExtentFrameBytes * kExtentFrameBytes;
   // Frames that the kernel reclaimed unnoticed count as held: there is less room than it seems.
   if (had_reclaims_.exchange(false, relaxed)) room = std::min(room, budget_.bytes() / 2);
   if (budget_.adjust(room)) apply_budget();
@@ -292,7 +297,8 @@ Admission ExtentCache::Request::admission(uint64_t frame_index) const {
   if (is_part) {
     return piece.range.offset % kExtentFrameBytes == 0 ? Admission::kToKeep : Admission::kNone;
   }
-  const bool whole = piece.range.length_bytes == kExtentFrameBytes || range.length_bytes < 2 * kExtentFrameBytes;
+  const bool whole =
+      piece.range.length_bytes == kExtentFrameBytes || range.length_bytes < 2 * kExtentFrameBytes;
   if (whole) return Admission::kByPolicy;
   return range.length_bytes < kLargeMin ? Admission::kAhead : Admission::kNone;
 }
@@ -361,16 +367,15 @@ std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange r
   if (!started_) return {};
   if (!clip(file, &range)) return 0;
   count_requested(range.length_bytes);
-  Request request{
-      .cache = kept(),
-      .file = file,
-      .range = range,
-      .buffer = static_cast<char*>(buffer),
-      .engine = engine,
-      .advice = streams_.observe(file.file_id, file.generation, range, ahead_step(file),
-                                 ahead_max(range.length_bytes)),
-      .step = sweep_step(file, range),
-      .turn = turn};
+  Request request{.cache = kept(),
+                  .file = file,
+                  .range = range,
+                  .buffer = static_cast<char*>(buffer),
+                  .engine = engine,
+                  .advice = streams_.observe(file.file_id, file.generation, range, ahead_step(file),
+                                             ahead_max(range.length_bytes)),
+                  .step = sweep_step(file, range),
+                  .turn = turn};
   if (turn != nullptr) {
     // The first piece of a read announces more: they are prefetched, not read on.
     request.advice.is_stream |= range.length_bytes >= kExtentMin;
@@ -399,8 +404,8 @@ bool ExtentCache::is_begun(const Request& request) {
   return true;
 }
 
-std::optional<size_t> ExtentCache::read_part(const ExtentFile& file, ByteRange range,
-                                             void* buffer, IoEngine& engine) {
+std::optional<size_t> ExtentCache::read_part(const ExtentFile& file, ByteRange range, void* buffer,
+                                             IoEngine& engine) {
   if (!started_) return {};
   if (!clip(file, &range)) return 0;
   count_requested(range.length_bytes);
@@ -427,7 +432,8 @@ void ExtentCache::will_need(const ExtentFile& file, ByteRange range, IoEngine& e
 std::optional<size_t> ExtentCache::read_extents(const Request& request) {
   const BorrowedBatch batch(batches_);
   if (!batch) return {};
-  for (uint64_t first = request.range.offset / kExtentFrameBytes; request.wants(first); first += kBatchMax) {
+  for (uint64_t first = request.range.offset / kExtentFrameBytes; request.wants(first);
+       first += kBatchMax) {
     if (!read_frames(request, first, *batch)) return {};
   }
   return request.range.length_bytes;
@@ -452,7 +458,9 @@ bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& bat
   // Reads on only where the engine cannot prefetch, as the devices are busy now anyway.
   if (batch.piece_count > 0 && request.engine.idle_devices() == 0) {
     const uint64_t ahead_end = std::min(request.advice.fetch_end, request.file.size_bytes);
-    for (; next < end && next * kExtentFrameBytes < ahead_end; ++next) reserve(request, next, batch);
+    for (; next < end && next * kExtentFrameBytes < ahead_end; ++next) {
+      reserve(request, next, batch);
+    }
   }
   // Must fetch before waiting, because other threads may wait for these frames.
   if (!fetch(request, batch)) {
@@ -463,12 +471,16 @@ bool ExtentCache::read_frames(const Request& request, uint64_t first, Batch& bat
   return read_late(request, batch);
 }
 
-// Whether the blocks of a prefetched frame match their checksums: all of them, or those that are wanted.
-bool ExtentCache::verify(const Request& request, uint64_t frame_index, std::span<const std::byte> bytes, bool whole) {
+// Whether the blocks of a prefetched frame match their checksums: all of them, or those that are
+// wanted.
+bool ExtentCache::verify(const Request& request, uint64_t frame_index,
+                         std::span<const std::byte> bytes, bool whole) {
   const uint64_t frame_at = frame_index * kExtentFrameBytes;
   const Piece wanted = request.piece_of(frame_index);
   const uint64_t begin = whole ? 0 : (wanted.range.offset - frame_at) / kBlockSize * kBlockSize;
-  const uint64_t end = whole ? bytes.size() : std::min(round_up(wanted.range.end() - frame_at, kBlockSize), bytes.size());
+  const uint64_t end =
+      whole ? bytes.size()
+            : std::min(round_up(wanted.range.end() - frame_at, kBlockSize), bytes.size());
   if (begin >= end) return true;
   const Piece piece{.range = {.offset = frame_at + begin, .length_bytes = end - begin},
                     .buffer = const_cast<std::byte*>(bytes.data()) + begin};
@@ -484,7 +496,10 @@ bool ExtentCache::verify(const Request& request, uint64_t frame_index, std::span
 bool ExtentCache::take_ahead(const Request& request, uint64_t frame_index, const Pin& pin) {
   const std::span<const std::byte> bytes = pin.bytes();
   const bool is_last = request.range.end() >= frame_index * kExtentFrameBytes + bytes.size();
-  if (!request.engine.verifies_submitted() && !verify(request, frame_index, bytes, /*whole=*/keeps_ && is_last)) return false;
+  if (!request.engine.verifies_submitted() &&
+      !verify(request, frame_index, bytes, /*whole=*/keeps_ && is_last)) {
+    return false;
+  }
   if (!request.copy(frame_index, bytes)) return false;
   if (!keeps_ || !is_last) return true;
   Reservation reservation =
@@ -509,7 +524,7 @@ void ExtentCache::begin_ahead(const Request& request, bool urgent) {
   if (idle == 0) return;
   PrefetchTracker::Forecast forecast;
   if (table_.predict(request.file, *request.step, request.advice.is_stream, urgent,
-                    ahead_step(request.file), reach, &forecast)) {
+                     ahead_step(request.file), reach, &forecast)) {
     begin_ahead(request.file, forecast, idle, request.engine);
   }
 }

@@ -70,7 +70,7 @@ struct ExtentCacheOptions {
   // Packs the frames, if the file's first frames show that it is worth it (word_packing.h).
   bool packs = true;
   // The next two are switched off only to measure what they gain.
-  bool keeps = true;       // keeps what was read; unaligned buffers always use frames
+  bool keeps = true;  // keeps what was read; unaligned buffers always use frames
   bool reads_ahead = true;
   const char* memory_root = "";  // the root of /proc and /sys (memory_limit.h)
 };
@@ -81,11 +81,11 @@ Result<uint64_t> parse_budget(std::string_view text);
 struct ExtentCacheStats {
   CacheStats frames;
   AheadStats ahead;
-  uint64_t hit_bytes = 0;    // hits, also on frames in flight
-  uint64_t fetched_bytes = 0;  // read into frames, also by prefetch
-  uint64_t bypassed_bytes = 0;   // read without a frame
-  uint64_t reclaimed_frames = 0;   // hits on frames that the kernel had reclaimed
-  uint64_t ahead_bytes = 0;    // memory of prefetched frames
+  uint64_t hit_bytes = 0;         // hits, also on frames in flight
+  uint64_t fetched_bytes = 0;     // read into frames, also by prefetch
+  uint64_t bypassed_bytes = 0;    // read without a frame
+  uint64_t reclaimed_frames = 0;  // hits on frames that the kernel had reclaimed
+  uint64_t ahead_bytes = 0;       // memory of prefetched frames
   uint64_t budget_bytes = 0;
 };
 
@@ -172,7 +172,7 @@ class ExtentCache {
     FrameWait waits[kBatchMax];
     uint64_t wait_index[kBatchMax];
     bool wait_ahead[kBatchMax];  // whether it is a prefetched frame
-    Piece late[kBatchMax];  // pieces without a frame, perhaps unaligned
+    Piece late[kBatchMax];       // pieces without a frame, perhaps unaligned
     void add_late(const Piece& piece);
     void add_wait(uint64_t frame_index, Reservation& reservation, bool ahead);
   };
@@ -203,11 +203,12 @@ class ExtentCache {
   bool read_hits(const Request& request);
   bool copy_kept(const Request& request, uint64_t frame_index, const Pin& pin);
   bool read_frames(const Request& request, uint64_t first, Batch& batch);
-  static bool verify(const Request& request, uint64_t frame_index, std::span<const std::byte> bytes, bool whole);
+  static bool verify(const Request& request, uint64_t frame_index, std::span<const std::byte> bytes,
+                     bool whole);
   bool take_ahead(const Request& request, uint64_t frame_index, const Pin& pin);
   void begin_ahead(const Request& request, bool urgent);
-  void begin_ahead(const ExtentFile& file, const PrefetchTracker::Forecast& forecast, DeviceSet devices,
-                   IoEngine& engine);
+  void begin_ahead(const ExtentFile& file, const PrefetchTracker::Forecast& forecast,
+                   DeviceSet devices, IoEngine& engine);
   void reserve(const Request& request, uint64_t frame_index, Batch& batch);
   bool fetch(const Request& request, Batch& batch);
   void wait(const Request& request, Batch& batch);
@@ -243,7 +244,7 @@ class ExtentCache {
   MappedCache plain_;
   MappedCache packed_;
   std::atomic<MappedCache*> kept_{&plain_};
-  std::atomic<uint32_t> fills_{0};         // counted until it packs
+  std::atomic<uint32_t> fills_{0};  // counted until it packs
   std::atomic<bool> begins_to_pack_{false};
 
   FutexLock budget_lock_;  // held while the budget is applied
@@ -253,7 +254,7 @@ class ExtentCache {
   std::atomic<uint64_t> given_bytes_{0};
   SteadyBudget budget_{kGrowthMin};
   std::atomic<uint64_t> unchecked_bytes_{0};  // read since the free memory was checked
-  std::atomic<bool> had_reclaims_{false};      // whether the kernel has reclaimed frames since then
+  std::atomic<bool> had_reclaims_{false};     // whether the kernel has reclaimed frames since then
   std::atomic<uint64_t> hit_bytes_{0};
   std::atomic<uint64_t> fetched_bytes_{0};
   std::atomic<uint64_t> bypassed_bytes_{0};

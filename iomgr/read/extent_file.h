@@ -27,8 +27,7 @@ struct ExtentFile {
   ByteRange frame_range(uint64_t frame_index) const {
     const uint64_t offset = frame_index * kExtentFrameBytes;
     return {.offset = offset,
-            .length_bytes =
-                std::min(kExtentFrameBytes, round_up(size_bytes - offset, kBlockSize))};
+            .length_bytes = std::min(kExtentFrameBytes, round_up(size_bytes - offset, kBlockSize))};
   }
 };
 

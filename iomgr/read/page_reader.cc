@@ -45,9 +45,7 @@ bool is_sound(const PagedFile& file, uint64_t page_index, std::span<const std::b
 }
 
 struct FreeAligned {
-  void operator()(std::byte* memory) const {
-    ::operator delete(memory, std::align_val_t{kPage});
-  }
+  void operator()(std::byte* memory) const { ::operator delete(memory, std::align_val_t{kPage}); }
 };
 using AlignedBytes = std::unique_ptr<std::byte, FreeAligned>;
 
@@ -141,8 +139,8 @@ bool PageQueue::run_from_cache(const Waiting& request) {
 }
 
 bool PageQueue::has_room(uint64_t page_count) const {
-  const uint64_t fetch_room =
-      free_fetch_count_ * fetch_pages_max_ + (open_fetch_ ? fetch_pages_max_ - open_fetch_->count : 0);
+  const uint64_t fetch_room = free_fetch_count_ * fetch_pages_max_ +
+                              (open_fetch_ ? fetch_pages_max_ - open_fetch_->count : 0);
   return page_count <= free_page_count_ && page_count <= fetch_room;
 }
 
@@ -196,9 +194,7 @@ void PageQueue::ask_for(Request& request, Page& page, uint64_t page_index) {
   if ((page.pin = cache_.find(key))) return;
   Reservation reservation = cache_.reserve(key);
   switch (reservation.kind) {
-    case Reservation::Kind::kHit:
-      page.pin = std::move(reservation.pin);
-      break;
+    case Reservation::Kind::kHit: page.pin = std::move(reservation.pin); break;
     case Reservation::Kind::kFill:
       add_to_fetch(request, page, page_index, std::move(reservation.fill));
       break;
@@ -207,9 +203,7 @@ void PageQueue::ask_for(Request& request, Page& page, uint64_t page_index) {
       waits_.push_back(&page);
       ++request.pending;
       break;
-    case Reservation::Kind::kBypass:
-      request.alone = true;
-      break;
+    case Reservation::Kind::kBypass: request.alone = true; break;
   }
 }
 

@@ -24,8 +24,8 @@
 // that one queue fetches, the others wait for. Not across fork().
 #pragma once
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>

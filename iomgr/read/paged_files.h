@@ -67,9 +67,9 @@ class PagedFiles {
     std::shared_ptr<const Volume> volume;
     std::unique_ptr<Lanes> lanes;
   };
-  std::map<std::string, OpenVolume> volumes_;             // by root
-  std::map<dev_t, std::unique_ptr<Lanes>> plain_lanes_;   // by filesystem
-  std::vector<std::unique_ptr<OpenPagedFile>> files_;     // destroyed before their lanes
+  std::map<std::string, OpenVolume> volumes_;            // by root
+  std::map<dev_t, std::unique_ptr<Lanes>> plain_lanes_;  // by filesystem
+  std::vector<std::unique_ptr<OpenPagedFile>> files_;    // destroyed before their lanes
 };
 
 }  // namespace graphlane

@@ -6,9 +6,7 @@
 #include "iomgr/base/slot_pool.h"
 
 namespace graphlane {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 PrefetchTracker::Entry* PrefetchTracker::find(const Uuid& file_id, uint64_t generation) {
   for (Entry& entry : entries_) {
@@ -45,8 +43,11 @@ void PrefetchTracker::cut_hints(Entry& entry, ByteRange range) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < entry.hint_count; ++i) {
     uint64_t begin = entry.hints[i].offset, end = entry.hints[i].end();
-    if (range.offset <= begin) begin = std::max(begin, range.end());
-    else if (range.end() >= end) end = std::min(end, range.offset);
+    if (range.offset <= begin) {
+      begin = std::max(begin, range.end());
+    } else if (range.end() >= end) {
+      end = std::min(end, range.offset);
+    }
     if (begin < end) entry.hints[kept++] = {.offset = begin, .length_bytes = end - begin};
   }
   entry.hint_count = kept;
@@ -73,7 +74,8 @@ void PrefetchTracker::give_up_late(Entry& entry) {
   const uint64_t patience = kPatienceBytes + kLateReads * entry.longest;
   const uint32_t late = release_if(entry, [&](const Held& held) {
     if (entry.clock <= held.due + patience) return false;
-    cut_hints(entry, {.offset = held.frame_index * kExtentFrameBytes, .length_bytes = kExtentFrameBytes});
+    cut_hints(entry,
+              {.offset = held.frame_index * kExtentFrameBytes, .length_bytes = kExtentFrameBytes});
     return true;
   });
   entry.unused_frames += late;
@@ -120,8 +122,9 @@ void PrefetchTracker::pass(const ExtentFile& file, ByteRange range) {
   lock_.unlock();
 }
 
-bool PrefetchTracker::predict(const ExtentFile& file, ByteRange range, bool is_sequential, bool urgent,
-                        uint64_t step_bytes, uint64_t reach_bytes, Forecast* forecast) {
+bool PrefetchTracker::predict(const ExtentFile& file, ByteRange range, bool is_sequential,
+                              bool urgent, uint64_t step_bytes, uint64_t reach_bytes,
+                              Forecast* forecast) {
   if (!lock_.lock_patiently()) return false;
   Entry* const entry = find(file.file_id, file.generation);
   const bool looks = entry != nullptr && entry->clock >= entry->paused_until &&
@@ -143,10 +146,12 @@ bool PrefetchTracker::predict(const ExtentFile& file, ByteRange range, bool is_s
 }
 
 void PrefetchTracker::hint(const ExtentFile& file, ByteRange range, uint64_t reach_bytes,
-                      Forecast* forecast) {
-  *forecast = {.window_bytes = std::min(round_up(range.length_bytes + kExtentFrameBytes, kExtentFrameBytes), reach_bytes),
-               .count = 1,
-               .ranges = {range}};
+                           Forecast* forecast) {
+  *forecast = {
+      .window_bytes = std::min(round_up(range.length_bytes + kExtentFrameBytes, kExtentFrameBytes),
+                               reach_bytes),
+      .count = 1,
+      .ranges = {range}};
   if (!lock_.lock_patiently()) return;
   Entry* const entry = use(file);
   if (entry->hint_count < kHintsMax) entry->hints[entry->hint_count++] = range;

@@ -50,7 +50,7 @@ class PrefetchTracker {
   // Predicts what follows the read. The window is two of the longest reads, at least two of
   // `step_bytes`, at most `reach_bytes`. False: nothing, or too early unless it is `urgent`.
   bool predict(const ExtentFile& file, ByteRange range, bool is_sequential, bool urgent,
-              uint64_t step_bytes, uint64_t reach_bytes, Forecast* forecast);
+               uint64_t step_bytes, uint64_t reach_bytes, Forecast* forecast);
 
   // A reader needs the range (not empty) soon. It comes first in each forecast until it is read
   // or given up.
@@ -69,7 +69,7 @@ class PrefetchTracker {
 
  private:
   static constexpr uint32_t kFileCount = 32;  // GraphChi sweeps its shards in turn
-  static constexpr uint32_t kIdleMax = 256;  // reads of other files before a file's frames go
+  static constexpr uint32_t kIdleMax = 256;   // reads of other files before a file's frames go
   // A frame is given up when so many bytes of its file and so many reads came since it was due.
   static constexpr uint64_t kPatienceBytes = kAheadMax / 2 * kExtentFrameBytes;
   static constexpr uint32_t kLateReads = 8;
@@ -87,11 +87,11 @@ class PrefetchTracker {
     uint64_t generation = 0;
     bool used = false;
     uint32_t last_used = 0;
-    uint64_t clock = 0;       // bytes that arrived
-    uint64_t longest = 0;     // the longest read recently
-    uint64_t next_look = 0;   // on the clock
+    uint64_t clock = 0;      // bytes that arrived
+    uint64_t longest = 0;    // the longest read recently
+    uint64_t next_look = 0;  // on the clock
     uint64_t paused_until = 0;
-    uint32_t used_frames = 0;   // since the last verdict
+    uint32_t used_frames = 0;  // since the last verdict
     uint32_t unused_frames = 0;
     uint32_t held_count = 0;
     uint32_t hint_count = 0;

@@ -32,8 +32,8 @@ bool is_on(const ExtentFile& file, uint64_t frame_index, DeviceSet devices) {
 Result<void> ReadAhead::init(uint64_t bytes, PrefetchTracker& table) {
   table_ = &table;
   if (bytes < kMemoryMin) return Errno{ENOMEM};
-  Result<void> mapped =
-      frames_.map(bytes, {.frames = {.frame_bytes = kExtentFrameBytes, .policy = CachePolicy::kFifo}});
+  Result<void> mapped = frames_.map(
+      bytes, {.frames = {.frame_bytes = kExtentFrameBytes, .policy = CachePolicy::kFifo}});
   if (!mapped) return mapped;
   bytes_max_ = bytes / kExtentFrameBytes * kExtentFrameBytes;
   resize(bytes_max_);
@@ -79,18 +79,18 @@ class ReadAhead::Walk {
 // How many frames to read so that these devices' share of the window is in memory. 0 if that is
 // not worth a request yet. A gap before frames that the last sweep left in memory is read at
 // once, because waiting does not make it larger.
-uint64_t ReadAhead::missing_frames(const ExtentFile& file, const PrefetchTracker::Forecast& forecast,
-                                   DeviceSet devices, FrameCache& cache) {
+uint64_t ReadAhead::missing_frames(const ExtentFile& file,
+                                   const PrefetchTracker::Forecast& forecast, DeviceSet devices,
+                                   FrameCache& cache) {
   const uint64_t window = forecast.window_bytes / kExtentFrameBytes;
   const uint32_t device_count = file.map.geometry().device_count;
-  const uint64_t step = forecast.step_bytes * static_cast<uint64_t>(std::popcount(devices)) /
-                        device_count;
+  const uint64_t step =
+      forecast.step_bytes * static_cast<uint64_t>(std::popcount(devices)) / device_count;
   uint64_t others = 0, missing = 0;  // frames in memory or on other devices; frames to read
   bool has_gap = false;
   uint32_t looks = 0;
   Walk walk(forecast);
-  for (; !walk.ended() && others + missing < window && looks < kLooksMax;
-       walk.advance(), ++looks) {
+  for (; !walk.ended() && others + missing < window && looks < kLooksMax; walk.advance(), ++looks) {
     const FrameKey key = file.key(walk.index());
     if (cache.contains(key)) continue;
     Reservation reservation = join(key);

@@ -46,9 +46,9 @@ class ReadAhead {
   uint64_t fetched_bytes() const { return fetched_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr uint32_t kFramesMax = 64;  // per batch
+  static constexpr uint32_t kFramesMax = 64;   // per batch
   static constexpr uint32_t kBatchCount = 16;  // in flight
-  static constexpr uint32_t kLooksMax = 256;  // frames checked per call
+  static constexpr uint32_t kLooksMax = 256;   // frames checked per call
 
   struct Batch final : Completion {
     void on_done(int error) override;

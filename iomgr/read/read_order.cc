@@ -89,7 +89,10 @@ class ReadOrderOf<kRunsMax>::Forecast {
  public:
   Forecast(const ReadOrderOf& order, uint32_t front, uint64_t size_bytes, uint64_t bytes_max,
            std::span<ByteRange> next)
-      : order_(order), front_(front), size_bytes_(size_bytes), room_bytes_(bytes_max),
+      : order_(order),
+        front_(front),
+        size_bytes_(size_bytes),
+        room_bytes_(bytes_max),
         next_(next) {}
 
   uint32_t count() const { return count_; }
@@ -183,7 +186,7 @@ bool ReadOrderOf<kRunsMax>::stride(uint64_t* length, uint64_t* last, uint64_t* s
 
 template <uint32_t kRunsMax>
 uint32_t ReadOrderOf<kRunsMax>::predict(ByteRange range, bool is_sequential, uint64_t size_bytes,
-                           uint64_t bytes_max, std::span<ByteRange> next) const {
+                                        uint64_t bytes_max, std::span<ByteRange> next) const {
   uint32_t front = 0;
   if (!find_front(range, &front)) return 0;
   Forecast forecast(*this, front, size_bytes, bytes_max, next);

@@ -35,7 +35,7 @@ class ReadOrderOf {
   // `size_bytes` of the file. At most `bytes_max` bytes, and as many ranges as `next` has room
   // for. Returns their number.
   uint32_t predict(ByteRange range, bool is_sequential, uint64_t size_bytes, uint64_t bytes_max,
-                  std::span<ByteRange> next) const;
+                   std::span<ByteRange> next) const;
 
   // As predict(), from replay alone: predicts only what was read before.
   uint32_t recall(ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
@@ -56,7 +56,7 @@ class ReadOrderOf {
   struct Run {
     uint64_t begin = 0;
     uint64_t end = 0;
-    uint64_t begun_at = 0;     // on the clock
+    uint64_t begun_at = 0;  // on the clock
     uint64_t extended_at = 0;
   };
   class Forecast;

@@ -22,12 +22,10 @@ uint64_t begin_in_page_cache(const StripeMap& map, std::span<const int> parts, B
     if (run.length_bytes == 0) continue;
     // Without mincore's answer all pages count as missing. (RWF_NOWAIT would itself read.)
     const auto pages = pages_cached(parts[d], run.offset, run.length_bytes);
-    const uint64_t missing =
-        pages ? (pages->all - pages->cached) * page : run.length_bytes;
+    const uint64_t missing = pages ? (pages->all - pages->cached) * page : run.length_bytes;
     missing_bytes += missing;
     for (uint64_t at = run.offset; at < run.end() && missing > 0; at += kBegunAtOnce) {
-      (void)sys::fadvise(parts[d], at, std::min(kBegunAtOnce, run.end() - at),
-                         POSIX_FADV_WILLNEED);
+      (void)sys::fadvise(parts[d], at, std::min(kBegunAtOnce, run.end() - at), POSIX_FADV_WILLNEED);
     }
   }
   return missing_bytes;
@@ -160,7 +158,7 @@ uint32_t SequencePredictor::follow(ByteRange range, bool guesses, std::span<Byte
 }
 
 uint32_t SequencePredictor::predict(const Uuid& file_id, ByteRange range, uint64_t size_bytes,
-                           uint64_t bytes_max, std::span<Prediction> next) {
+                                    uint64_t bytes_max, std::span<Prediction> next) {
   if (range.end() > kFileSpan || !lock_.lock_patiently()) return 0;
   const uint64_t base = use(file_id).base;
   range.offset += base;
@@ -182,9 +180,9 @@ uint32_t SequencePredictor::predict(const Uuid& file_id, ByteRange range, uint64
     wanted.length_bytes = std::min(wanted.length_bytes, room);
     room -= wanted.length_bytes;
     add_pending(wanted);
-    next[count++] = {.file_id = file->file_id,
-                     .range = {.offset = wanted.offset - file->base,
-                               .length_bytes = wanted.length_bytes}};
+    next[count++] = {
+        .file_id = file->file_id,
+        .range = {.offset = wanted.offset - file->base, .length_bytes = wanted.length_bytes}};
   }
   lock_.unlock();
   return count;

@@ -95,14 +95,14 @@ class SequencePredictor {
   // `bytes_max` ahead of the program. Returns the number of ranges. `size_bytes` of the file
   // limits guesses at what was never read; 0: no guesses.
   uint32_t predict(const Uuid& file_id, ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
-                  std::span<Prediction> next);
+                   std::span<Prediction> next);
 
   PrefetchStats stats() const;
 
  private:
   static constexpr uint32_t kFileCount = 256;
   static constexpr uint32_t kPendingMax = 64;
-  static constexpr uint32_t kRangesMax = 16;  // examined at a time
+  static constexpr uint32_t kRangesMax = 16;                // examined at a time
   static constexpr uint64_t kFileSpan = uint64_t{1} << 44;  // between the bases of two files
   static constexpr uint64_t kVerdictBytes = uint64_t{32} << 20;
   static constexpr uint64_t kPauseBytes = uint64_t{512} << 20;
@@ -135,7 +135,7 @@ class SequencePredictor {
   void add_pending(ByteRange range);
   void remove_pending(uint32_t index);
 
-  FutexLock lock_;  // guards the members below
+  FutexLock lock_;      // guards the members below
   uint64_t clock_ = 0;  // bytes read
   uint64_t paused_until_ = 0;
   uint64_t right_bytes_ = 0;  // predicted and read, since the last verdict

@@ -24,8 +24,7 @@ void StreamTable::Stream::extend(ByteRange range) {
 }
 
 // The stream with the nearest end, among those within reach.
-StreamTable::Stream* StreamTable::find(const Uuid& file_id, uint64_t generation,
-                                       ByteRange range) {
+StreamTable::Stream* StreamTable::find(const Uuid& file_id, uint64_t generation, ByteRange range) {
   Stream* nearest = nullptr;
   uint64_t nearest_distance = 0;
   for (Stream& stream : streams_) {
@@ -33,7 +32,8 @@ StreamTable::Stream* StreamTable::find(const Uuid& file_id, uint64_t generation,
         !stream.is_near(range)) {
       continue;
     }
-    const uint64_t distance = std::max(stream.end, range.offset) - std::min(stream.end, range.offset);
+    const uint64_t distance =
+        std::max(stream.end, range.offset) - std::min(stream.end, range.offset);
     if (nearest != nullptr && distance >= nearest_distance) continue;
     nearest = &stream;
     nearest_distance = distance;
@@ -52,9 +52,8 @@ StreamTable::Stream* StreamTable::begin_stream(const Uuid& file_id, uint64_t gen
   return &stream;
 }
 
-StreamTable::Advice StreamTable::observe(const Uuid& file_id, uint64_t generation,
-                                         ByteRange range, uint64_t quantum_bytes,
-                                         uint64_t ahead_max_bytes) {
+StreamTable::Advice StreamTable::observe(const Uuid& file_id, uint64_t generation, ByteRange range,
+                                         uint64_t quantum_bytes, uint64_t ahead_max_bytes) {
   Advice advice{.fetch_end = range.end()};
   if (!lock_.lock_patiently()) return advice;
   ++clock_;
@@ -65,8 +64,8 @@ StreamTable::Advice StreamTable::observe(const Uuid& file_id, uint64_t generatio
   advice.is_stream = stream->is_dense();
   lock_.unlock();
   if (advice.is_stream) {
-    advice.fetch_end = std::min(round_up(range.end(), quantum_bytes),
-                                range.end() + ahead_max_bytes);
+    advice.fetch_end =
+        std::min(round_up(range.end(), quantum_bytes), range.end() + ahead_max_bytes);
   }
   return advice;
 }

@@ -32,12 +32,12 @@ class StreamTable {
 
   // Records a read of `range` (not empty). A stream is prefetched to the next multiple of
   // `quantum_bytes`, at most `ahead_max_bytes` behind the range.
-  Advice observe(const Uuid& file_id, uint64_t generation, ByteRange range,
-                 uint64_t quantum_bytes, uint64_t ahead_max_bytes);
+  Advice observe(const Uuid& file_id, uint64_t generation, ByteRange range, uint64_t quantum_bytes,
+                 uint64_t ahead_max_bytes);
 
  private:
-  static constexpr uint32_t kStreamCount = 64;    // GraphChi: a window of each of its shards
-  static constexpr uint64_t kSlackReads = 16;  // how far out of order, in lengths of a read
+  static constexpr uint32_t kStreamCount = 64;  // GraphChi: a window of each of its shards
+  static constexpr uint64_t kSlackReads = 16;   // how far out of order, in lengths of a read
   static constexpr uint64_t kSpanMax = uint64_t{1} << 30;  // older bytes fade
 
   struct Stream {

@@ -26,7 +26,9 @@ const DeviceCounts* map_page(int page) {
 
 ClientCounts::~ClientCounts() {
   for (auto& [user, page] : pages_) {
-    if (page.counts != nullptr) ::munmap(const_cast<DeviceCounts*>(page.counts), kClientCountsBytes);
+    if (page.counts != nullptr) {
+      ::munmap(const_cast<DeviceCounts*>(page.counts), kClientCountsBytes);
+    }
   }
 }
 

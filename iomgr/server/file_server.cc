@@ -36,8 +36,8 @@ constexpr int kShortageMs = 20;
 
 bool is_known_question(uint32_t question) {
   static constexpr std::array<uint32_t, 6> kQuestions = {
-      ServerRequest::kMagic, WriteRequest::kMagic, ShareRequest::kMagic, MapRequest::kMagic,
-      StatsRequest::kMagic, CountsRequest::kMagic};
+      ServerRequest::kMagic, WriteRequest::kMagic, ShareRequest::kMagic,
+      MapRequest::kMagic,    StatsRequest::kMagic, CountsRequest::kMagic};
   return std::find(kQuestions.begin(), kQuestions.end(), question) != kQuestions.end();
 }
 
@@ -62,7 +62,9 @@ bool send_answer(int connection, FileServer::Answer& answer) {
 }
 
 // Whether this user may have one more: at most half of what the others leave.
-bool has_fair_share(size_t of_user, size_t total, size_t most) { return total < most && of_user < most - total; }
+bool has_fair_share(size_t of_user, size_t total, size_t most) {
+  return total < most && of_user < most - total;
+}
 
 }  // namespace
 
@@ -70,8 +72,8 @@ struct FileServer::Connection {
   Fd fd;
   uid_t user;
   Clock::time_point deadline;
-    std::unique_ptr<Link> link = nullptr;  // set: the connection stays
-    bool said = false;                     // a message can be received
+  std::unique_ptr<Link> link = nullptr;  // set: the connection stays
+  bool said = false;                     // a message can be received
   bool ended = false;
 };
 
@@ -183,9 +185,14 @@ bool FileServer::wait() {
   const bool shares =
       shared_ != nullptr && (!share_links_.empty() || shared_->stats().resident_bytes > 0);
   const int idle_ms = shares ? 1000 : -1;
-  const int timeout_ms = has_more ? 0 : !accepts_ ? kShortageMs : has_silent ? kSilencePollMs : idle_ms;
+  const int timeout_ms = has_more     ? 0
+                         : !accepts_  ? kShortageMs
+                         : has_silent ? kSilencePollMs
+                                      : idle_ms;
   if (::poll(polled.data(), polled.size(), timeout_ms) < 0 && errno != EINTR) return false;
-  for (size_t i = 0; i < connections_.size(); ++i) connections_[i].said = polled[2 + i].revents != 0;
+  for (size_t i = 0; i < connections_.size(); ++i) {
+    connections_[i].said = polled[2 + i].revents != 0;
+  }
   accepts_ = true;
   return polled[0].revents == 0;
 }
@@ -236,9 +243,9 @@ void FileServer::drop_silent() {
   // Without free descriptors, keeps half of them.
   const size_t most = accepts_ ? kSilentMax : total / 2;
   while (total > most) {
-    const auto user = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
-      return a.second < b.second;
-    });
+    const auto user =
+        std::max_element(counts.begin(), counts.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
     // Closes as many as this user has more than the user with the next most.
     size_t next = 0;
     for (const auto& [other, count] : counts) {

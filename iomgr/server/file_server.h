@@ -39,11 +39,11 @@ namespace graphlane {
 class FileServer {
  public:
   struct Question {
-    int fd;         // what the client shows, and Host::serves(); -1: it has a ticket
+    int fd;  // what the client shows, and Host::serves(); -1: it has a ticket
     Uuid ticket;
-    uint32_t kind;  // ServerRequest::kMagic, …
-    uid_t user;     // the user that connected
-    int connection; // to which the proof goes (send_proof())
+    uint32_t kind;           // ServerRequest::kMagic, …
+    uid_t user;              // the user that connected
+    int connection;          // to which the proof goes (send_proof())
     SharingProcess process;  // the process that reads
     bool room_for_link;
   };

@@ -12,10 +12,13 @@
 
 namespace graphlane {
 
-inline constexpr char kMounterVariable[] = "GRAPHLANE_MOUNTER";   // the socket's name
-inline constexpr char kNoMountVariable[] = "GRAPHLANE_NO_MOUNT";  // set: by the preload library alone
-inline constexpr char kProgramVariable[] = "GRAPHLANE_PROGRAM";   // the graphlane command's own file
-inline constexpr char kReportedVariable[] = "GRAPHLANE_REPORTED";  // gets a byte for each report (cli/report_watch.h)
+inline constexpr char kMounterVariable[] = "GRAPHLANE_MOUNTER";  // the socket's name
+// set: by the preload library alone
+inline constexpr char kNoMountVariable[] = "GRAPHLANE_NO_MOUNT";
+// the graphlane command's own file
+inline constexpr char kProgramVariable[] = "GRAPHLANE_PROGRAM";
+// gets a byte for each report (cli/report_watch.h)
+inline constexpr char kReportedVariable[] = "GRAPHLANE_REPORTED";
 
 struct MountRequest {
   static constexpr uint32_t kMagic = 0x31524d47;

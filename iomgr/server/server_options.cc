@@ -33,13 +33,21 @@ Outcome<void> set_verify(std::string_view value, std::optional<bool>* verifies_r
 
 Outcome<bool> ServerOptions::take(std::string_view name, std::string_view value) {
   Outcome<void> set;
-  if (name == "depth") set = set_count(name, value, kQueueDepthMax, &lanes.depth);
-  else if (name == "backend") set = set_backend(value, &lanes.backend);
-  else if (name == "cache") set = set_cache(value, &cache.budget_bytes);
-  else if (name == "share_hold") set = set_seconds(name, value, &share_hold_seconds);
-  else if (name == "share_wait") set = set_seconds(name, value, &share_wait_seconds);
-  else if (name == "verify") set = set_verify(value, &verifies_reads);
-  else return false;
+  if (name == "depth") {
+    set = set_count(name, value, kQueueDepthMax, &lanes.depth);
+  } else if (name == "backend") {
+    set = set_backend(value, &lanes.backend);
+  } else if (name == "cache") {
+    set = set_cache(value, &cache.budget_bytes);
+  } else if (name == "share_hold") {
+    set = set_seconds(name, value, &share_hold_seconds);
+  } else if (name == "share_wait") {
+    set = set_seconds(name, value, &share_wait_seconds);
+  } else if (name == "verify") {
+    set = set_verify(value, &verifies_reads);
+  } else {
+    return false;
+  }
   if (!set) return set.error();
   return true;
 }

@@ -51,14 +51,15 @@
 //
 //   client ──ShareFetch──► ◄──ShareReply──  (copies)  ──SharePassed──► (no answer)
 //
-// **Showing.** A MapRequest with a ticket of a descriptor that is open for reading gets a descriptor
-// of the stub with StubLock::kMapped. While the client keeps it, no process changes the file, and
-// the client may map the file's pages. EBUSY: a writer changes it now.
+// **Showing.** A MapRequest with a ticket of a descriptor that is open for reading gets a
+// descriptor of the stub with StubLock::kMapped. While the client keeps it, no process changes the
+// file, and the client may map the file's pages. EBUSY: a writer changes it now.
 //
-// **Counting.** With the parts a client gets a page of its user's, in which it counts what it reads and
-// writes of each device (server/client_counts.h). For `graphlane stat`, and nothing else.
+// **Counting.** With the parts a client gets a page of its user's, in which it counts what it reads
+// and writes of each device (server/client_counts.h). For `graphlane stat`, and nothing else.
 //
-// Where the volume of a mount is served, the mount passes such a request on, and the connection back:
+// Where the volume of a mount is served, the mount passes such a request on, and the connection
+// back:
 //
 //   client ──ShareRequest──► mount ──PassedShareRequest──► server
 //          ◄──Reply + frames + connection──  ◄──Reply + frames──
@@ -139,11 +140,11 @@ struct ServerProof {
 struct ServerReply {
   static constexpr uint32_t kMagic = 0x32524c47;  // "GLR2"
   uint32_t magic = kMagic;
-  int32_t error = 0;             // 0; EAGAIN: a writer has it open; or another errno
-  uint64_t generation = 0;       // for 0 and EAGAIN
+  int32_t error = 0;        // 0; EAGAIN: a writer has it open; or another errno
+  uint64_t generation = 0;  // for 0 and EAGAIN
   uint32_t generation_index = 0;
   uint32_t device_count = 0;
-  StubBytes stub = {};           // the layout, state closed; for 0
+  StubBytes stub = {};  // the layout, state closed; for 0
 
   // Then device_count directories, each with its NUL. Descriptors go along in this order:
   //   - the generations (error 0 and EAGAIN)
@@ -161,7 +162,7 @@ struct WriteBegin {
   static constexpr uint32_t kMagic = 0x31424c47;  // "GLB1"
   uint32_t magic = kMagic;
   uint32_t padding = 0;
-  uint64_t offset = 0;        // of whole pages
+  uint64_t offset = 0;  // of whole pages
   uint64_t length_bytes = 0;
 };
 
@@ -169,14 +170,14 @@ struct WriteEnd {
   static constexpr uint32_t kMagic = 0x31454c47;  // "GLE1"
   uint32_t magic = kMagic;
   uint32_t padding = 0;
-  uint64_t written_end = 0;   // offset behind the last byte written
+  uint64_t written_end = 0;  // offset behind the last byte written
 };
 
 struct WriteReply {
   static constexpr uint32_t kMagic = 0x31594c47;  // "GLY1"
   uint32_t magic = kMagic;
-  int32_t error = 0;          // 0; EAGAIN: through the mount; or another errno
-  uint64_t size_bytes = 0;    // of the file
+  int32_t error = 0;        // 0; EAGAIN: through the mount; or another errno
+  uint64_t size_bytes = 0;  // of the file
 };
 
 struct ShareRequest {

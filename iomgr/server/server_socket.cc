@@ -14,8 +14,8 @@ namespace {
 constexpr int kBacklog = 1024;
 
 Fd make_socket(int flags) {
-  return Fd(static_cast<int>(
-      ::syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0)));
+  return Fd(
+      static_cast<int>(::syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0)));
 }
 
 }  // namespace
@@ -30,7 +30,8 @@ ServerAddress ServerAddress::of_mount(const char* name) {
 
 ServerAddress ServerAddress::of_volume(int run_directory) {
   const ProcPath directory(run_directory);
-  static_assert(sizeof directory.text + 1 + sizeof kServerSocketName <= sizeof sockaddr_un::sun_path);
+  static_assert(sizeof directory.text + 1 + sizeof kServerSocketName <=
+                sizeof sockaddr_un::sun_path);
   ServerAddress made;
   const size_t length = std::strlen(directory.c_str());
   std::memcpy(made.address_.sun_path, directory.c_str(), length);
@@ -68,8 +69,8 @@ Fd ServerAddress::connect(timeval patience) const {
 bool ServerAddress::send_byte() const {
   const Fd socket(static_cast<int>(::syscall(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
   const char byte = 1;
-  return socket && ::syscall(SYS_sendto, socket.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, &address_,
-                             length_) == 1;
+  return socket && ::syscall(SYS_sendto, socket.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL,
+                             &address_, length_) == 1;
 }
 
 void set_patience(int socket, timeval patience) {

@@ -45,7 +45,8 @@ Fd open_trusted_socket(int run_directory, const struct stat& stub) {
 bool is_answered_by(int connection, int place) {
   ucred server;
   struct stat made;
-  return find_peer(connection, &server) && sys::fstat(place, &made) == 0 && server.uid == made.st_uid;
+  return find_peer(connection, &server) && sys::fstat(place, &made) == 0 &&
+         server.uid == made.st_uid;
 }
 
 int64_t share_clock_s() {

@@ -29,8 +29,8 @@ void ShareLinks::end(Link& link) {
 }
 
 bool ShareLinks::has_room(uid_t user) const {
-  const auto of_user = static_cast<size_t>(
-      std::count_if(links_.begin(), links_.end(), [&](const Link& link) { return link.user == user; }));
+  const auto of_user = static_cast<size_t>(std::count_if(
+      links_.begin(), links_.end(), [&](const Link& link) { return link.user == user; }));
   return links_.size() < kLinksMax && of_user < kLinksMax - links_.size();
 }
 

@@ -29,7 +29,9 @@ constexpr uint64_t kSharedAheadShare = 2;  // of the budget
 constexpr uint64_t kFramesMax = uint64_t{1} << 26;
 
 uint64_t first_frame_of(ByteRange range) { return range.offset / kExtentFrameBytes; }
-uint64_t end_frame_of(ByteRange range) { return (range.end() + kExtentFrameBytes - 1) / kExtentFrameBytes; }
+uint64_t end_frame_of(ByteRange range) {
+  return (range.end() + kExtentFrameBytes - 1) / kExtentFrameBytes;
+}
 
 }  // namespace
 
@@ -37,8 +39,8 @@ uint64_t end_frame_of(ByteRange range) { return (range.end() + kExtentFrameBytes
 struct SharedScan::Stream {
   uint64_t begin = 0;
   uint64_t head = 0;
-  uint64_t ahead_end = 0;  // where prefetch has got to
-  uint32_t steps = 0;      // reads that moved it forward
+  uint64_t ahead_end = 0;      // where prefetch has got to
+  uint32_t steps = 0;          // reads that moved it forward
   uint64_t longest_bytes = 0;  // of its reads
   uint32_t thread_count = 0;   // each with a scan
 
@@ -48,8 +50,12 @@ struct SharedScan::Stream {
     const uint64_t slack = 2 * longest_bytes * std::max(thread_count, 1u);
     if (range.offset > head + slack || range.end() + slack < head) {
       const uint32_t kept = range.offset < head ? steps : 0;  // back: the next sweep of the file
-      *this = {.begin = range.offset, .head = range.offset, .ahead_end = range.end(), .steps = kept,
-               .longest_bytes = range.length_bytes, .thread_count = thread_count};
+      *this = {.begin = range.offset,
+               .head = range.offset,
+               .ahead_end = range.end(),
+               .steps = kept,
+               .longest_bytes = range.length_bytes,
+               .thread_count = thread_count};
     }
     if (range.end() <= head) return;
     head = range.end();
@@ -132,8 +138,7 @@ struct SharedScan::File {
 
 // ---- scans
 
-SharedScan::SharedScan(SharedCache& cache, std::shared_ptr<File> file,
-                       std::shared_ptr<Place> place)
+SharedScan::SharedScan(SharedCache& cache, std::shared_ptr<File> file, std::shared_ptr<Place> place)
     : cache_(cache), file_(std::move(file)), place_(std::move(place)) {}
 
 SharedScan::~SharedScan() {
@@ -177,7 +182,9 @@ void SharedScan::passed(ByteRange range) {
 // ---- files
 
 SharedCache::SharedCache(const SharedCacheOptions& options, Move move, IsCurrent is_current)
-    : options_(options), move_(std::move(move)), is_current_(std::move(is_current)),
+    : options_(options),
+      move_(std::move(move)),
+      is_current_(std::move(is_current)),
       unseen_(kUnseen) {
   update_budget();
 }
@@ -257,14 +264,17 @@ void SharedCache::tidy() {
     });
     // The connection may survive its process, in a forked child that does not use it.
     for (const auto& place : file->places) {
-      if (!place->ended && ::kill(place->process.pid, 0) != 0 && errno == ESRCH) place->ended = true;
+      if (!place->ended && ::kill(place->process.pid, 0) != 0 && errno == ESRCH) {
+        place->ended = true;
+      }
     }
     count_processes(*file);
     if (file->places.empty() || !is_current(*file)) drop_file(*file);
   }
   // A scan may outlive its place, in a thread that waits for devices when its client is killed.
   // Its frames are dropped at the next call.
-  std::erase_if(files_, [](const auto& file) { return file->places.empty() && file.use_count() == 1; });
+  std::erase_if(files_,
+                [](const auto& file) { return file->places.empty() && file.use_count() == 1; });
   update_budget();
 }
 
@@ -281,7 +291,9 @@ void SharedCache::count_processes(File& file) {
   const auto now = Clock::now();
   std::vector<SharingProcess> processes;
   for (const auto& place : file.places) {
-    if (!place->ended || now - place->moved < kProcessRemembered) processes.push_back(place->process);
+    if (!place->ended || now - place->moved < kProcessRemembered) {
+      processes.push_back(place->process);
+    }
   }
   std::sort(processes.begin(), processes.end());
   const auto end = std::unique(processes.begin(), processes.end());
@@ -368,8 +380,8 @@ void SharedCache::measure(Clock::time_point now) {
     frame.distance = file.states[frame.index] == File::State::kFilling ? 0 : kNeverWanted;
     for (const auto& place : file.places) {
       if (now - place->moved > options_.remembered) continue;
-      const bool in_use = place->is_moving(now) && place->frame <= frame.index &&
-                          frame.index < place->end_frame;
+      const bool in_use =
+          place->is_moving(now) && place->frame <= frame.index && frame.index < place->end_frame;
       const uint64_t distance = in_use ? 1 : (frame.index + count - place->end_frame) % count + 2;
       frame.distance = std::min(frame.distance, distance);
     }
@@ -396,8 +408,7 @@ bool SharedCache::wanted_by_others(const Frame& frame, const Place& place, Clock
 
 // Whether a scan of the process is the last one of the file. Scans go in a circle, which is cut at
 // its widest gap. So there is one scan that all others come nearer to while they wait.
-bool SharedCache::is_last(const File& file, const SharingProcess& process,
-                          Clock::time_point now) {
+bool SharedCache::is_last(const File& file, const SharingProcess& process, Clock::time_point now) {
   std::vector<uint64_t> frames;
   for (const auto& place : file.places) {
     if (place->is_active(now)) frames.push_back(place->frame);
@@ -493,8 +504,8 @@ int SharedCache::load_frames(File& file, Place& place, ByteRange range, bool ahe
 
   MutexLock lock(mu_);
   if (!ahead) forget_lost(file, range);
-  Hold hold{.end = Clock::now() + std::min<Clock::duration>(options_.hold_max,
-                                                            SharedCacheOptions::kHoldMost)};
+  Hold hold{.end = Clock::now() +
+                   std::min<Clock::duration>(options_.hold_max, SharedCacheOptions::kHoldMost)};
   for (Room room = Room::kChanged; room == Room::kChanged;) {
     if (!is_current(file)) return ESTALE;
     frames.clear();

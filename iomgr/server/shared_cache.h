@@ -29,8 +29,8 @@
 //
 // A scan that has ended counts for some seconds, because engines close a file between sweeps.
 //
-// **Memory.** The frames are pages of the parts in the kernel's page cache (shared_frames.h). Frames
-// above the budget are dropped in the order above. Where programs need memory, the kernel
+// **Memory.** The frames are pages of the parts in the kernel's page cache (shared_frames.h).
+// Frames above the budget are dropped in the order above. Where programs need memory, the kernel
 // reclaims any of them, and the cache asks whether it has. So the budget may be that of a
 // reclaimable cache (memory_limit.h). The caller must read a request above the budget itself.
 //
@@ -70,22 +70,23 @@ struct SharedCacheOptions {
   uint64_t budget_bytes = kAutoBudget;
   // The longest wait of a fetch for other scans, in all (0: none), and of that while the devices
   // are idle.
-  static constexpr std::chrono::seconds kHoldMost{20};  // the client's patience is longer (server_protocol.h)
+  // the client's patience is longer (server_protocol.h)
+  static constexpr std::chrono::seconds kHoldMost{20};
   std::chrono::milliseconds hold_max{kHoldMost};
   std::chrono::milliseconds idle_hold_max{1000};
   std::chrono::milliseconds remembered{10'000};  // how long an ended scan counts
 };
 
 struct SharedStats {
-  uint64_t hit_bytes = 0;     // hits, also on frames in flight
-  uint64_t fetched_bytes = 0;   // from the devices
+  uint64_t hit_bytes = 0;        // hits, also on frames in flight
+  uint64_t fetched_bytes = 0;    // from the devices
   uint64_t rejected_bytes = 0;   // without room
-  uint64_t reclaimed_bytes = 0;      // reclaimed by the kernel, and asked for again
+  uint64_t reclaimed_bytes = 0;  // reclaimed by the kernel, and asked for again
   uint64_t evictions = 0;
-  uint64_t held_ns = 0;         // waits of fetches for other scans
+  uint64_t held_ns = 0;  // waits of fetches for other scans
   uint64_t resident_bytes = 0;
   uint64_t budget_bytes = 0;
-  uint64_t scan_count = 0;      // open now
+  uint64_t scan_count = 0;  // open now
 };
 
 // As for_each_counter() of extent_cache.h.
@@ -182,13 +183,14 @@ class SharedCache {
   int fetch(File& file, Place& place, ByteRange range);
   int load(File& file, Place& place, ByteRange range, bool ahead);
   int load_frames(File& file, Place& place, ByteRange range, bool ahead);
-  Room make_room(size_t count, const File& file, Place& place, bool ahead,
-                 Hold& hold) REQUIRES(mu_);
+  Room make_room(size_t count, const File& file, Place& place, bool ahead, Hold& hold)
+      REQUIRES(mu_);
   void measure(Clock::time_point now) REQUIRES(mu_);
   void select_victims(size_t count, Clock::time_point now) REQUIRES(mu_);
   bool wanted_by_others(const Frame& frame, const Place& place, Clock::time_point now)
       REQUIRES(mu_);
-  bool is_last(const File& file, const SharingProcess& process, Clock::time_point now) REQUIRES(mu_);
+  bool is_last(const File& file, const SharingProcess& process, Clock::time_point now)
+      REQUIRES(mu_);
   std::vector<Piece> pieces_of(const File& file, const std::vector<uint64_t>& frames);
   int fill(File& file, const std::vector<Piece>& pieces) REQUIRES(mu_);
   void forget(size_t resident_index) REQUIRES(mu_);

@@ -41,7 +41,8 @@ static_assert(SharedFlag::is_always_lock_free);
 struct SharedLayout {
   constexpr explicit SharedLayout(uint64_t size_bytes)
       : frame_count((size_bytes + kExtentFrameBytes - 1) / kExtentFrameBytes),
-        total_bytes(round_up(sizeof(SharedHeader) + frame_count * sizeof(SharedFlag), kBlockSize)) {}
+        total_bytes(round_up(sizeof(SharedHeader) + frame_count * sizeof(SharedFlag), kBlockSize)) {
+  }
   uint64_t frame_count;
   uint64_t total_bytes;
 };

@@ -35,9 +35,8 @@ std::string counters_json(const Stats& stats) {
 
 }  // namespace
 
-std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache,
-                       const SharedStats& shared, const PrefetchStats& sweeps,
-                       const std::vector<ClientSum>& preloaded) {
+std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache, const SharedStats& shared,
+                       const PrefetchStats& sweeps, const std::vector<ClientSum>& preloaded) {
   std::string text =
       fmt::format("{{\"backend\":{},\"devices\":[", json_quoted(name_of(lanes.backend())));
   const char* separator = "";
@@ -54,10 +53,13 @@ std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache,
         fmt::join(lane.service, ","), client.io_count, client.bytes_read, client.bytes_written);
     separator = ",";
   }
-  return text + fmt::format("],\"cache\":{{{}}},\"shared\":{{{}}},\"sweeps\":{{{}}},\"checksums\":{{\"verified\":{},"
-                            "\"unverified\":{},\"failed\":{}}}}}",
-                            counters_json(cache), counters_json(shared), counters_json(sweeps),
-                            sum_totals.verified.load(), sum_totals.unverified.load(), sum_totals.failed.load());
+  return text + fmt::format(
+                    "],\"cache\":{{{}}},\"shared\":{{{}}},\"sweeps\":{{{}}},\"checksums\":{{"
+                    "\"verified\":{},"
+                    "\"unverified\":{},\"failed\":{}}}}}",
+                    counters_json(cache), counters_json(shared), counters_json(sweeps),
+                    sum_totals.verified.load(), sum_totals.unverified.load(),
+                    sum_totals.failed.load());
 }
 
 }  // namespace graphlane

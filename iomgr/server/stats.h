@@ -25,8 +25,8 @@
 
 namespace graphlane {
 
-std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache,
-                       const SharedStats& shared, const PrefetchStats& sweeps = {},
+std::string stats_json(const Lanes& lanes, const ExtentCacheStats& cache, const SharedStats& shared,
+                       const PrefetchStats& sweeps = {},
                        const std::vector<ClientSum>& preloaded = {});
 
 // A JSON string literal. Bytes other than control characters are copied unchanged.

@@ -67,7 +67,9 @@ Fd open_directory(const Volume& volume, const char* name) {
 }
 
 // Takes an flock(). False: another process holds a conflicting lock.
-bool lock_now(const Fd& file, int operation) { return ::flock(file.get(), operation | LOCK_NB) == 0; }
+bool lock_now(const Fd& file, int operation) {
+  return ::flock(file.get(), operation | LOCK_NB) == 0;
+}
 
 // Whether the condition became true in time.
 bool wait_for_end(const std::function<bool()>& is_so) {
@@ -85,7 +87,8 @@ void end_with_last_user(Fd users) {
   std::thread([held = std::move(users)] {
     while (::flock(held.get(), LOCK_EX) != 0 && errno == EINTR) continue;
     ::kill(::getpid(), SIGTERM);
-    for (;;) ::pause();  // keeps the lock until the exit: a new user waits, and starts another server
+    // keeps the lock until the exit: a new user waits, and starts another server
+    for (;;) ::pause();
   }).detach();
 }
 
@@ -129,7 +132,8 @@ VolumeServer::~VolumeServer() {
 
 Outcome<Fd> VolumeServer::listen() {
   const std::string path = volume_->root() + "/" + kRunDirectory;
-  struct stat record;  // a file like those that clients show, as a directory may have another device
+  // a file like those that clients show, as a directory may have another device
+  struct stat record;
   if (::fstatat(volume_->root_fd(), kVolumeJson, &record, 0) != 0) {
     return os_error(errno, volume_->root() + "/" + kVolumeJson, "cannot read");
   }
@@ -137,10 +141,13 @@ Outcome<Fd> VolumeServer::listen() {
   struct stat root;
   if (::fstat(volume_->root_fd(), &root) == 0) root_device_ = root.st_dev;
   run_directory_ = open_directory(*volume_, kRunDirectory);
-  if (!run_directory_) return control_error(volume_->root(), path, errno, "cannot serve the volume");
+  if (!run_directory_) {
+    return control_error(volume_->root(), path, errno, "cannot serve the volume");
+  }
   if (::flock(run_directory_.get(), LOCK_EX | LOCK_NB) != 0) {
-    return errno == EWOULDBLOCK ? served_already(volume_->root(), run_directory_.get())
-                                : control_error(volume_->root(), path, errno, "cannot serve the volume");
+    return errno == EWOULDBLOCK
+               ? served_already(volume_->root(), run_directory_.get())
+               : control_error(volume_->root(), path, errno, "cannot serve the volume");
   }
   (void)::unlinkat(run_directory_.get(), kServerSocketName, 0);  // left by a dead server
   Fd listening = ServerAddress::of_volume(run_directory_.get()).listen();
@@ -201,7 +208,8 @@ bool VolumeServer::is_root(int shown_fd) const {
 FileServer::Answer VolumeServer::answer_stats(int root_fd) const {
   if (!is_root(root_fd)) return FileServer::refusal(EACCES);
   Answer answer;
-  answer.text = stats_json(*lanes_, {}, shared_->stats(), {}, client_counts_.sums(volume_->device_count()));
+  answer.text =
+      stats_json(*lanes_, {}, shared_->stats(), {}, client_counts_.sums(volume_->device_count()));
   return answer;
 }
 
@@ -236,14 +244,15 @@ ServerUse ServerUse::begin(const std::shared_ptr<const Volume>& volume) {
     return use;
   }
   const auto serve = [&](const std::function<void()>& on_ready) -> Outcome<void> {
-    use.users_.reset();  // the parent's lock, or the server would wait for itself
+    use.users_.reset();                // the parent's lock, or the server would wait for itself
     (void)::signal(SIGTERM, SIG_DFL);  // the caller may ignore it
     const StopMask stop;
     Fd users = open_directory(*volume, kControlDirectory.data());
     if (!users) return os_error(errno, volume->root(), "cannot open");
     end_with_last_user(std::move(users));
     ServerOptions options;
-    options.lanes = {.at_first_request = true, .tell_failure = [](const std::string& line) { log_line(line); }};
+    options.lanes = {.at_first_request = true,
+                     .tell_failure = [](const std::string& line) { log_line(line); }};
     return serve_until_told(volume, options, stop, on_ready);
   };
   const auto is_served = [&] {
@@ -263,7 +272,8 @@ ServerUse::~ServerUse() {
   (void)::flock(users_.get(), LOCK_UN);
   (void)wait_for_end([&] {
     if (lock_now(run_, LOCK_SH)) return true;  // not served
-    if (lock_now(users_, LOCK_EX)) return ::flock(users_.get(), LOCK_UN), false;  // it will end soon
+    // it will end soon
+    if (lock_now(users_, LOCK_EX)) return ::flock(users_.get(), LOCK_UN), false;
     return lock_now(users_, LOCK_SH);  // true: it has other users; false: it is ending
   });
 }
@@ -287,20 +297,23 @@ Outcome<void> stop_server(const Volume& volume) {
 
 Fd ask_for_counts(int root_fd) {
   const Fd run(::openat(root_fd, kRunDirectory, O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const Fd connection = run ? ServerAddress::of_volume(run.get()).connect(kVolumeServerPatience) : Fd();
+  const Fd connection =
+      run ? ServerAddress::of_volume(run.get()).connect(kVolumeServerPatience) : Fd();
   alignas(ServerReply) char buffer[sizeof(ServerReply)];
   ServerMessage message;
-  if (!connection || !send_question(connection.get(), {.magic = CountsRequest::kMagic}, root_fd)) return {};
+  if (!connection || !send_question(connection.get(), {.magic = CountsRequest::kMagic}, root_fd)) {
+    return {};
+  }
   receive_message(connection.get(), buffer, sizeof buffer, &message);
   const ServerReply* const reply = reply_in(message, buffer);
-  return reply != nullptr && reply->error == 0 && message.fd_count == 1 ? Fd(message.take(0)) : Fd();
+  return reply != nullptr && reply->error == 0 && message.fd_count == 1 ? Fd(message.take(0))
+                                                                        : Fd();
 }
 
 Outcome<std::string> ask_for_stats(const std::string& root) {
   const Fd volume(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const Fd run(::openat(volume.get(), kRunDirectory, O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const Fd connection =
-      run ? ServerAddress::of_volume(run.get()).connect(kServerPatience) : Fd();
+  const Fd connection = run ? ServerAddress::of_volume(run.get()).connect(kServerPatience) : Fd();
   if (!connection) return make_error(ENOENT, "{}: nobody serves it", root);
   std::vector<char> buffer(sizeof(ServerReply) + kStatsMax);
   ServerMessage message;

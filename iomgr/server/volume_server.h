@@ -58,7 +58,7 @@ class VolumeServer final : private FileServer::Host {
   bool is_root(int shown_fd) const;
 
   const std::shared_ptr<const Volume> volume_;
-  Fd run_directory_;  // has the lock
+  Fd run_directory_;       // has the lock
   dev_t device_ = 0;       // of the volume's files
   dev_t root_device_ = 0;  // of its directory
   bool listens_ = false;

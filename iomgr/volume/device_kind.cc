@@ -25,7 +25,8 @@ DeviceKind device_kind(dev_t filesystem) {
 dev_t disk_of(dev_t filesystem) {
   char path[64];
   const auto open_below = [&](const char* name) {
-    std::snprintf(path, sizeof path, "/sys/dev/block/%u:%u/%s", major(filesystem), minor(filesystem), name);
+    std::snprintf(path, sizeof path, "/sys/dev/block/%u:%u/%s", major(filesystem),
+                  minor(filesystem), name);
     return Fd(sys::openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
   };
   if (!open_below("partition")) return filesystem;

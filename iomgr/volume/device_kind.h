@@ -9,7 +9,8 @@ namespace graphlane {
 
 // As /sys/dev/block tells for the block device under a filesystem. A partition has the queue of its
 // disk. (Virtual devices often claim to be disks.)
-enum class DeviceKind { kNone, kDisk, kSsd };  // kNone: no block device, or several: tmpfs, btrfs, NFS
+// kNone: no block device, or several: tmpfs, btrfs, NFS
+enum class DeviceKind { kNone, kDisk, kSsd };
 DeviceKind device_kind(dev_t filesystem);
 
 // A number of the disk that a filesystem lies on, for comparisons; for a partition, the whole

@@ -18,7 +18,8 @@
 namespace graphlane {
 
 // `control` is DIRECTORY/.graphlane itself, without following a link.
-constexpr bool may_be_trusted(const struct stat& directory, const struct stat& control, uid_t user) {
+constexpr bool may_be_trusted(const struct stat& directory, const struct stat& control,
+                              uid_t user) {
   return S_ISDIR(control.st_mode) &&
          (control.st_uid == 0 || control.st_uid == user || control.st_uid == directory.st_uid);
 }

@@ -22,13 +22,17 @@ namespace {
 constexpr auto kHomePatience = std::chrono::seconds(2);
 
 Error is_a_copy(const VolumeRecord& volume, const std::string& root) {
-  return make_error(ESTALE, "{0}: the devices of volume {1} belong to another directory; this one is a copy, or was "
-                    "moved from another filesystem. Nothing was changed. If the other one is gone: graphlane adopt {0}",
-                    root, UuidText(volume.uuid).view());
+  return make_error(
+      ESTALE,
+      "{0}: the devices of volume {1} belong to another directory; this one is a copy, or was "
+      "moved from another filesystem. Nothing was changed. If the other one is gone: graphlane "
+      "adopt {0}",
+      root, UuidText(volume.uuid).view());
 }
 
 // Writes this home into one of the JSON files; keeps the rest of the file.
-Outcome<void> write_home(int directory_fd, const char* name, const std::string& path, const VolumeHome& home) {
+Outcome<void> write_home(int directory_fd, const char* name, const std::string& path,
+                         const VolumeHome& home) {
   const Outcome<std::string> text = read_whole_file(directory_fd, name, path);
   if (!text) return text.error();
   std::optional<Json> object = Json::parse(*text);
@@ -49,7 +53,8 @@ Outcome<void> write_device_homes(const Volume& volume, const VolumeHome& home) {
   std::vector<Outcome<void>> written(volume.device_count());
   parallel_for(volume.device_count(), [&](uint32_t d) {
     const Device& device = volume.devices()[d];
-    written[d] = write_home(device.root_fd.get(), kDeviceJson, device.root + "/" + kDeviceJson, home);
+    written[d] =
+        write_home(device.root_fd.get(), kDeviceJson, device.root + "/" + kDeviceJson, home);
   });
   for (Outcome<void>& one : written) {
     if (!one) return std::move(one);
@@ -105,7 +110,8 @@ Outcome<void> raise_epoch(const Volume& volume) {
 }  // namespace
 
 Result<VolumeHome> look_at_home(int root_fd) {
-  const Fd control(::openat(root_fd, kControlDirectory.data(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const Fd control(
+      ::openat(root_fd, kControlDirectory.data(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!control) return last_errno();
   const Result<StubSeen> seen = identify_stub(control.get());
   if (!seen) return seen.error();
@@ -130,20 +136,26 @@ Outcome<void> check_home(const VolumeRecord& volume, const std::vector<DeviceRec
   for (size_t d = 0; d < devices.size(); ++d) {
     const VolumeHome& home = devices[d].home;
     if (devices[d].format == 1) {
-      return make_error(ENODEV, "{}: an older copy of device {}, from before the volume was made format 2",
+      return make_error(ENODEV,
+                        "{}: an older copy of device {}, from before the volume was made format 2",
                         volume.devices[d], d);
     }
     if (home.directory != volume.home.directory || home.filesystem != volume.home.filesystem) {
       return is_a_copy(volume, root);
     }
     if (home.epoch > volume.home.epoch) {
-      return make_error(ESTALE, "{0}: an older copy of the directory of volume {1} (a snapshot, a clone?): its "
-                        "devices have been changed since by another one. Nothing was changed. If that one is gone: "
-                        "graphlane adopt {0}", root, UuidText(volume.uuid).view());
+      return make_error(
+          ESTALE,
+          "{0}: an older copy of the directory of volume {1} (a snapshot, a clone?): its "
+          "devices have been changed since by another one. Nothing was changed. If that one is "
+          "gone: "
+          "graphlane adopt {0}",
+          root, UuidText(volume.uuid).view());
     }
     if (home.epoch + 1 < volume.home.epoch) {
-      return make_error(ENODEV, "{}: an older copy of device {}: the volume has been changed since without it",
-                        volume.devices[d], d);
+      return make_error(
+          ENODEV, "{}: an older copy of device {}: the volume has been changed since without it",
+          volume.devices[d], d);
     }
   }
   return {};
@@ -181,13 +193,15 @@ Outcome<void> Volume::note_change() const {
 Outcome<HomeLock> HomeLock::take(const Volume& volume) {
   constexpr auto kPause = std::chrono::milliseconds(5);
   const std::string path = volume.root() + "/" + kLockFile;
-  Fd file(::openat(volume.root_fd(), kLockFile, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
+  Fd file(::openat(volume.root_fd(), kLockFile,
+                   O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
   if (!file) return os_error(errno, path, "cannot open");
   const auto deadline = std::chrono::steady_clock::now() + kHomePatience;
   while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return os_error(errno, path, "cannot lock");
     if (std::chrono::steady_clock::now() >= deadline) {
-      return make_error(EBUSY, "{}: busy: another program is writing what the volume is", volume.root());
+      return make_error(EBUSY, "{}: busy: another program is writing what the volume is",
+                        volume.root());
     }
     std::this_thread::sleep_for(kPause);
   }

@@ -32,8 +32,8 @@ bool is_same_home(const VolumeHome& named, const VolumeHome& seen);
 Outcome<void> check_home(const VolumeRecord& volume, const std::vector<DeviceRecord>& devices,
                          const VolumeHome& seen, const std::string& root);
 
-// Makes the directory the home of the volume, in format 2, with a new epoch. After a kill the volume
-// is refused until this is done again.
+// Makes the directory the home of the volume, in format 2, with a new epoch. After a kill the
+// volume is refused until this is done again.
 Outcome<void> take_home(const Volume& volume);
 
 // Excludes processes that raise the epoch or rewrite volume.json. Waits two seconds, then EBUSY.

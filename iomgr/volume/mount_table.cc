@@ -26,7 +26,9 @@ namespace {
 uid_t mount_user_of(const std::string& options) {
   constexpr std::string_view kName = "user_id=";
   const size_t at = options.find(kName);
-  return at == std::string::npos ? 0 : static_cast<uid_t>(std::strtoul(&options[at + kName.size()], nullptr, 10));
+  return at == std::string::npos
+             ? 0
+             : static_cast<uid_t>(std::strtoul(&options[at + kName.size()], nullptr, 10));
 }
 
 }  // namespace
@@ -43,7 +45,8 @@ std::vector<VolumeMount> list_volume_mounts() {
     before >> skipped >> skipped >> skipped >> skipped >> point;
     after >> type >> source >> options;
     if (type != kMountType) continue;
-    mounts.push_back({unescape_mount_field(point), unescape_mount_field(source), mount_user_of(options)});
+    mounts.push_back(
+        {unescape_mount_field(point), unescape_mount_field(source), mount_user_of(options)});
   }
   return mounts;
 }

@@ -24,7 +24,8 @@ inline constexpr char kLockFile[] = ".graphlane/run/lock";
 // Locks the whole lock file with F_RDLCK or F_WRLCK: at once, or (F_OFD_SETLKW) once it is free.
 // F_WRLCK needs a descriptor open for writing. False: errno; EAGAIN: another process has it.
 inline bool lock_names(int lock_fd, short type, int command) {
-  struct flock wanted = {.l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+  struct flock wanted = {
+      .l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
   if (sys::fcntl(lock_fd, command, reinterpret_cast<intptr_t>(&wanted)) == 0) return true;
   if (errno == EACCES) errno = EAGAIN;
   return false;

@@ -50,19 +50,23 @@ std::string btrfs_profile(int fd) {
 std::string striped_btrfs(int fd) {
   const std::string profile = btrfs_profile(fd);
   btrfs_ioctl_fs_info_args info = {};
-  if (profile.empty() || ::ioctl(fd, BTRFS_IOC_FS_INFO, &info) != 0 || info.num_devices < 2) return {};
+  if (profile.empty() || ::ioctl(fd, BTRFS_IOC_FS_INFO, &info) != 0 || info.num_devices < 2) {
+    return {};
+  }
   return fmt::format("btrfs {} over {} devices", profile, static_cast<uint64_t>(info.num_devices));
 }
 
 std::string striped_below(const fs::path& device, int depth) {
   const fs::path of_disk = fs::exists(device / "partition") ? device / ".." : device;
   const std::string level = word_in(of_disk / "md/level");
-  if (level == "raid0" || level == "raid10" || level == "raid5" || level == "raid6" || level == "raid4") {
+  if (level == "raid0" || level == "raid10" || level == "raid5" || level == "raid6" ||
+      level == "raid4") {
     return fmt::format("md {} over {} devices", level, word_in(of_disk / "md/raid_disks"));
   }
   std::error_code error;
   std::vector<fs::path> below;
-  for (fs::directory_iterator at(of_disk / "slaves", error), end; !error && at != end; at.increment(error)) {
+  for (fs::directory_iterator at(of_disk / "slaves", error), end; !error && at != end;
+       at.increment(error)) {
     below.push_back(at->path());
   }
   if (below.size() > 1) {
@@ -76,7 +80,8 @@ std::string striped_below(const fs::path& device, int depth) {
 
 std::string striped_block_device(dev_t device, const fs::path& block_devices) {
   std::error_code error;
-  const fs::path found = fs::canonical(block_devices / fmt::format("{}:{}", major(device), minor(device)), error);
+  const fs::path found =
+      fs::canonical(block_devices / fmt::format("{}:{}", major(device), minor(device)), error);
   return error ? "" : striped_below(found, 0);
 }
 
@@ -85,7 +90,8 @@ std::string os_striped_volume(const std::string& path) {
   struct statfs filesystem;
   struct stat st;
   if (!fd || ::fstatfs(fd.get(), &filesystem) != 0 || ::fstat(fd.get(), &st) != 0) return {};
-  return filesystem.f_type == BTRFS_SUPER_MAGIC ? striped_btrfs(fd.get()) : striped_block_device(st.st_dev);
+  return filesystem.f_type == BTRFS_SUPER_MAGIC ? striped_btrfs(fd.get())
+                                                : striped_block_device(st.st_dev);
 }
 
 }  // namespace graphlane

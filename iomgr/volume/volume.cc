@@ -51,8 +51,10 @@ Error missing_device(const std::string& directory, uint32_t ordinal, const Uuid&
                         name, ordinal, UuidText(volume).view());
     }
   }
-  return make_error(ENODEV, "{}: holds no device of any volume, expected device {} of volume {} "
-                    "(not mounted?)", directory, ordinal, UuidText(volume).view());
+  return make_error(ENODEV,
+                    "{}: holds no device of any volume, expected device {} of volume {} "
+                    "(not mounted?)",
+                    directory, ordinal, UuidText(volume).view());
 }
 
 Outcome<void> check_identity(const DeviceRecord& found, const DeviceRecord& expected,
@@ -74,9 +76,8 @@ Outcome<void> check_identity(const DeviceRecord& found, const DeviceRecord& expe
 
 Outcome<Device> open_device(const std::string& directory, const DeviceRecord& expected,
                             DeviceRecord* record) {
-  Device device{.directory = directory,
-                .root = device_root(directory, expected.volume),
-                .root_fd = {}};
+  Device device{
+      .directory = directory, .root = device_root(directory, expected.volume), .root_fd = {}};
   device.root_fd.reset(::open(device.root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!device.root_fd && errno == ENOENT) {
     return missing_device(directory, expected.ordinal, expected.volume);
@@ -92,9 +93,9 @@ Outcome<Device> open_device(const std::string& directory, const DeviceRecord& ex
   return device;
 }
 
-// Opens the directory `path`. Where a mount of the volume covers it, opens the directory beneath, with
-// the stubs. (Only root may.) A clone of the mount that holds the parent directory has no mounts on
-// it, so it shows that directory.
+// Opens the directory `path`. Where a mount of the volume covers it, opens the directory beneath,
+// with the stubs. (Only root may.) A clone of the mount that holds the parent directory has no
+// mounts on it, so it shows that directory.
 Outcome<Fd> open_root(const fs::path& path, bool is_covered) {
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
   if (!is_covered) {
@@ -102,12 +103,14 @@ Outcome<Fd> open_root(const fs::path& path, bool is_covered) {
     if (!root) return os_error(errno, path.string(), "cannot open");
     return root;
   }
-  const Fd above(::open_tree(AT_FDCWD, path.parent_path().c_str(),
-                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+  const Fd above(
+      ::open_tree(AT_FDCWD, path.parent_path().c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
   Fd root(above ? ::openat(above.get(), path.filename().c_str(), kFlags) : -1);
   if (root && ::faccessat(root.get(), kVolumeJson, F_OK, 0) == 0) return root;
-  return make_error(EBUSY, "{}: is mounted over itself, which hides the stubs; unmount it first "
-                    "(graphlane umount {})", path.string(), path.string());
+  return make_error(EBUSY,
+                    "{}: is mounted over itself, which hides the stubs; unmount it first "
+                    "(graphlane umount {})",
+                    path.string(), path.string());
 }
 
 }  // namespace
@@ -119,7 +122,10 @@ Outcome<std::shared_ptr<const Volume>> Volume::open(const std::string& root, Ope
   constexpr std::chrono::milliseconds kPause{5};
   for (int i = 1;; ++i) {
     auto volume = open_once(root, how);
-    if (volume || i == kTriesMax || (volume.error().code != ESTALE && volume.error().code != ENODEV)) return volume;
+    if (volume || i == kTriesMax ||
+        (volume.error().code != ESTALE && volume.error().code != ENODEV)) {
+      return volume;
+    }
     std::this_thread::sleep_for(kPause);
   }
 }
@@ -158,8 +164,9 @@ Outcome<std::shared_ptr<const Volume>> Volume::open_once(const std::string& root
   std::vector<std::optional<Outcome<Device>>> opened(count);
   std::vector<DeviceRecord> devices(count);
   parallel_for(count, [&](uint32_t i) {  // because idle disks take some seeks each
-    opened[i] = open_device(record->devices[i],
-                            {.volume = record->uuid, .ordinal = i, .device_count = count}, &devices[i]);
+    opened[i] =
+        open_device(record->devices[i],
+                    {.volume = record->uuid, .ordinal = i, .device_count = count}, &devices[i]);
   });
   for (uint32_t i = 0; i < count; ++i) {
     Outcome<Device>& device = *opened[i];
@@ -177,7 +184,9 @@ Outcome<std::shared_ptr<const Volume>> Volume::open_once(const std::string& root
   if (!how.allows_copies && !how.allows_missing_devices) {
     const Result<VolumeHome> seen = look_at_home(volume->root_fd());
     if (!seen) return os_error(seen.error().code, volume->root(), "cannot look at its .graphlane");
-    if (Outcome<void> own = check_home(*record, devices, *seen, volume->root()); !own) return own.error();
+    if (Outcome<void> own = check_home(*record, devices, *seen, volume->root()); !own) {
+      return own.error();
+    }
   }
   return std::shared_ptr<const Volume>(std::move(volume));
 }
@@ -188,8 +197,7 @@ std::string Volume::part_path(uint32_t device_index, const Uuid& file_id) const 
 
 Outcome<void> Volume::accept(const Layout& layout, std::string_view name) const {
   if (layout.volume != uuid_) {
-    return make_error(EIO, "{}: stub of another volume ({})", name,
-                      UuidText(layout.volume).view());
+    return make_error(EIO, "{}: stub of another volume ({})", name, UuidText(layout.volume).view());
   }
   if (layout.geometry.device_count != device_count()) {
     return make_error(EIO, "{}: striped over {} devices, but the volume has {}", name,
@@ -225,14 +233,18 @@ Outcome<std::string> find_volume_root(const std::string& path) {
   if (!real.has_filename()) real = real.parent_path();  // "/a/b/" that does not exist
   std::string strange;
   for (fs::path at = real;; at = at.parent_path()) {
-    const FoundVolume found = find_volume_at(at.c_str(), (at / kControlDirectory).c_str(), (at / kVolumeJson).c_str());
+    const FoundVolume found =
+        find_volume_at(at.c_str(), (at / kControlDirectory).c_str(), (at / kVolumeJson).c_str());
     if (found == FoundVolume::kTrusted) return at.string();
-    if (found == FoundVolume::kUntrusted && strange.empty()) strange = (at / kControlDirectory).string();
+    if (found == FoundVolume::kUntrusted && strange.empty()) {
+      strange = (at / kControlDirectory).string();
+    }
     if (at == at.parent_path()) break;
   }
   if (!strange.empty()) {
-    return make_error(EPERM, "{}: {} belongs neither to its directory's owner nor to root, and is not believed",
-                      path, strange);
+    return make_error(
+        EPERM, "{}: {} belongs neither to its directory's owner nor to root, and is not believed",
+        path, strange);
   }
   if (!fs::exists(fs::symlink_status(absolute, error))) {
     return make_error(ENOENT, "{}: no such file or directory, and not in a Graphlane volume", path);

@@ -36,8 +36,8 @@ namespace graphlane {
 
 inline constexpr std::string_view kControlDirectory = ".graphlane";
 // An eighth of the 24 MiB that engines read at once: one such read keeps up to eight devices busy,
-// each with one run of its part (experiments/LOG.md has the measurements). CSMqGraph §4 found 12 MiB
-// best, with a thread for every device.
+// each with one run of its part (experiments/LOG.md has the measurements). CSMqGraph §4 found 12
+// MiB best, with a thread for every device.
 inline constexpr uint64_t kStripeDepthDefault = 3u << 20;
 // For devices without seeks. A read waits for the device with the largest share, and finer units
 // make the shares equal.
@@ -66,8 +66,8 @@ struct Device {
 };
 
 struct VolumeOptions {
-  std::string root = {};                  // must not exist, or be an empty directory
-  std::vector<std::string> devices = {};  // existing, writable, distinct directories
+  std::string root = {};                            // must not exist, or be an empty directory
+  std::vector<std::string> devices = {};            // existing, writable, distinct directories
   std::optional<uint64_t> stripe_depth_bytes = {};  // none: the default for such devices
   bool is_depth_auto = false;
   bool verifies_reads = false;  // verifies checksums of reads, unless a program says otherwise
@@ -92,7 +92,7 @@ class Volume {
   static Outcome<std::shared_ptr<const Volume>> open(const std::string& root, OpenOptions how = {});
 
   const std::string& root() const { return root_; }  // absolute, no symbolic links
-  int root_fd() const { return root_fd_.get(); }     // O_DIRECTORY | O_RDONLY, from before any mount
+  int root_fd() const { return root_fd_.get(); }  // O_DIRECTORY | O_RDONLY, from before any mount
   const Uuid& uuid() const { return uuid_; }
   // 2, or 1: read only until `graphlane check --upgrade`.
   uint32_t format() const { return format_; }
@@ -139,8 +139,8 @@ class Volume {
   mutable bool is_changed_ GUARDED_BY(changed_mu_) = false;
 };
 
-// The root of the volume that holds `path` (which need not exist): the nearest directory from `path`
-// upwards with a .graphlane/volume.json. ENOENT: none.
+// The root of the volume that holds `path` (which need not exist): the nearest directory from
+// `path` upwards with a .graphlane/volume.json. ENOENT: none.
 Outcome<std::string> find_volume_root(const std::string& path);
 
 }  // namespace graphlane

@@ -1,5 +1,5 @@
-// Volume::create: checks first, then makes the root, then the devices. volume.json comes last, so that
-// a directory is a volume only when it is complete.
+// Volume::create: checks first, then makes the root, then the devices. volume.json comes last, so
+// that a directory is a volume only when it is complete.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -24,8 +24,10 @@ Outcome<std::string> check_device_directory(const std::string& directory, const 
   const fs::path real = fs::canonical(directory, error);
   if (error) return os_error(error.value(), directory, "cannot open the device");
   if (!fs::is_directory(real, error)) {
-    return make_error(ENOTDIR, "{}: not a directory (a device is a directory on it, so make a "
-                      "filesystem and mount it)", directory);
+    return make_error(ENOTDIR,
+                      "{}: not a directory (a device is a directory on it, so make a "
+                      "filesystem and mount it)",
+                      directory);
   }
   if (is_within(real, root)) {
     return make_error(EINVAL, "{}: device lies inside the volume {}", directory, root.string());
@@ -43,7 +45,8 @@ Outcome<std::string> check_device_directory(const std::string& directory, const 
   return absolute.string();
 }
 
-Outcome<void> check_devices_apart(const std::vector<std::string>& devices, const std::string& last) {
+Outcome<void> check_devices_apart(const std::vector<std::string>& devices,
+                                  const std::string& last) {
   std::error_code error;
   const fs::path real = fs::canonical(last, error);
   for (const std::string& device : devices) {
@@ -91,7 +94,9 @@ class Scaffold {
 
   Outcome<void> make_file(const std::string& path, std::string_view content) {
     if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
-    if (Outcome<void> made = write_file_atomically(AT_FDCWD, path, path, content, 0644); !made) return made;
+    if (Outcome<void> made = write_file_atomically(AT_FDCWD, path, path, content, 0644); !made) {
+      return made;
+    }
     made_.push_back(path);
     return {};
   }
@@ -206,12 +211,14 @@ Outcome<void> make_root(const fs::path& root, Scaffold* scaffold) {
 
 Outcome<VolumeHome> home_of(const fs::path& root) {
   const Fd directory(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const Result<VolumeHome> home = directory ? look_at_home(directory.get()) : Result<VolumeHome>(last_errno());
+  const Result<VolumeHome> home =
+      directory ? look_at_home(directory.get()) : Result<VolumeHome>(last_errno());
   if (!home) return os_error(home.error().code, root.string(), "cannot look at");
   return *home;
 }
 
-Outcome<void> make_volume_json(const fs::path& root, const std::string& volume_json, Scaffold* scaffold) {
+Outcome<void> make_volume_json(const fs::path& root, const std::string& volume_json,
+                               Scaffold* scaffold) {
   if (Outcome<void> made = scaffold->make_file((root / kVolumeJson).string(), volume_json); !made) {
     return made;
   }
@@ -239,12 +246,11 @@ Outcome<std::shared_ptr<const Volume>> Volume::create(const VolumeOptions& optio
 
   const uint64_t depth_default = stripe_depth_default(are_ssds(*devices));
   VolumeRecord record{.uuid = Uuid::random(),
-                            .devices = std::move(*devices),
-                            .stripe_depth_bytes =
-                                options.stripe_depth_bytes.value_or(depth_default),
-                            .is_depth_auto = options.is_depth_auto,
-                            .verifies_reads = options.verifies_reads,
-                            .policy = options.policy};
+                      .devices = std::move(*devices),
+                      .stripe_depth_bytes = options.stripe_depth_bytes.value_or(depth_default),
+                      .is_depth_auto = options.is_depth_auto,
+                      .verifies_reads = options.verifies_reads,
+                      .policy = options.policy};
   if (const Outcome<std::string> possible = to_json(record); !possible) return possible.error();
 
   Scaffold scaffold;
@@ -254,14 +260,17 @@ Outcome<std::shared_ptr<const Volume>> Volume::create(const VolumeOptions& optio
   record.home = *home;
   const auto count = static_cast<uint32_t>(record.devices.size());
   for (uint32_t i = 0; i < count; ++i) {
-    const DeviceRecord device{.home = *home, .volume = record.uuid, .ordinal = i, .device_count = count};
+    const DeviceRecord device{
+        .home = *home, .volume = record.uuid, .ordinal = i, .device_count = count};
     if (Outcome<void> made = make_device(record.devices[i], device, &scaffold); !made) {
       return made.error();
     }
   }
   const Outcome<std::string> volume_json = to_json(record);
   if (!volume_json) return volume_json.error();
-  if (Outcome<void> made = make_volume_json(*root, *volume_json, &scaffold); !made) return made.error();
+  if (Outcome<void> made = make_volume_json(*root, *volume_json, &scaffold); !made) {
+    return made.error();
+  }
   Outcome<std::shared_ptr<const Volume>> volume = open(root->string());
   if (volume) scaffold.keep();
   return volume;

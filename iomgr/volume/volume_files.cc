@@ -26,9 +26,9 @@ constexpr auto kLockPatience = std::chrono::seconds(2);
 constexpr auto kLockInterval = std::chrono::milliseconds(5);
 
 Error busy(const Volume& volume, VolumeLock::Mode mode) {
-  return make_error(EBUSY, "{}: busy: {}", volume.root(),
-                    mode == VolumeLock::kExclusive ? "an import or a removal is running"
-                                                   : "a check is running");
+  return make_error(
+      EBUSY, "{}: busy: {}", volume.root(),
+      mode == VolumeLock::kExclusive ? "an import or a removal is running" : "a check is running");
 }
 
 Result<Fd> open_beneath(int root_fd, const char* path, uint64_t flags) {
@@ -49,7 +49,9 @@ Outcome<void> check_removable(const Volume& volume, int fd, const TreePlace& pla
                     place.shown, describe(*verdict));
 }
 
-Fd open_file_at(const TreeEntry& entry) { return open_regular(entry.parent_fd, entry.name, O_RDONLY); }
+Fd open_file_at(const TreeEntry& entry) {
+  return open_regular(entry.parent_fd, entry.name, O_RDONLY);
+}
 
 // Whether this entry may be removed: see check_removable().
 Outcome<void> check_node(const Volume& volume, const TreeEntry& entry) {
@@ -61,13 +63,15 @@ Outcome<void> check_node(const Volume& volume, const TreeEntry& entry) {
 }
 
 // Removes one name. `orphans` gets the file if it was a stub's last name.
-Outcome<void> remove_node(const Volume& volume, const TreeEntry& entry, std::vector<Uuid>* orphans) {
+Outcome<void> remove_node(const Volume& volume, const TreeEntry& entry,
+                          std::vector<Uuid>* orphans) {
   const int flags = S_ISDIR(entry.info.st_mode) ? AT_REMOVEDIR : 0;
   const Fd fd = S_ISREG(entry.info.st_mode) ? open_file_at(entry) : Fd();
   // An entry of lost+found owns no parts.
   Layout said;
-  const bool is_lost = fd && inspect_stub(fd.get(), &said).value_or(StubVerdict::kNotAStub) == StubVerdict::kStub &&
-                       is_lost_and_found(volume.root_fd(), fd.get(), said.file_id);
+  const bool is_lost =
+      fd && inspect_stub(fd.get(), &said).value_or(StubVerdict::kNotAStub) == StubVerdict::kStub &&
+      is_lost_and_found(volume.root_fd(), fd.get(), said.file_id);
   if (::unlinkat(entry.parent_fd, entry.name, flags) != 0) {
     if (errno == ENOENT && !entry.path.empty()) return {};  // another process has removed it
     return entry.place().error(errno, "cannot remove");
@@ -75,7 +79,8 @@ Outcome<void> remove_node(const Volume& volume, const TreeEntry& entry, std::vec
   if (is_lost) return {};
   if (const auto layout = own_layout_of_removed(volume, fd.get())) {
     orphans->push_back(layout->file_id);
-    mark_removed(volume, layout->file_id);  // the parts are removed after all names, which may take long
+    // the parts are removed after all names, which may take long
+    mark_removed(volume, layout->file_id);
   }
   return {};
 }
@@ -94,7 +99,8 @@ std::optional<Layout> own_layout_of_removed(const Volume& volume, int stub_fd) {
 }
 
 bool is_within(const fs::path& path, const fs::path& directory) {
-  const auto [end, at] = std::mismatch(directory.begin(), directory.end(), path.begin(), path.end());
+  const auto [end, at] =
+      std::mismatch(directory.begin(), directory.end(), path.begin(), path.end());
   return end == directory.end();
 }
 
@@ -135,11 +141,12 @@ Outcome<void> change_volume_json(const Volume& volume, const HomeLock&,
   const std::string staged =
       fmt::format("{}/{}", kStagingDirectory, UuidText(Uuid::random()).view());
   (void)::mkdirat(root, kStagingDirectory, 0700);
-  if (Outcome<void> made = write_file_atomically(root, staged, path, *text, 0644); !made) return made;
+  if (Outcome<void> made = write_file_atomically(root, staged, path, *text, 0644); !made) {
+    return made;
+  }
   struct stat st;
   if (::fstatat(root, kVolumeJson, &st, 0) == 0) {
-    (void)!::fchownat(root, staged.c_str(), st.st_uid, st.st_gid,
-                      AT_SYMLINK_NOFOLLOW);
+    (void)!::fchownat(root, staged.c_str(), st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW);
   }
   if (::renameat(root, staged.c_str(), root, kVolumeJson) != 0) {
     const Error error = os_error(errno, path, "cannot replace");
@@ -190,14 +197,13 @@ Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, boo
     if (Outcome<void> checked = walk_tree(top, check); !checked) return checked;
   }
   std::vector<Uuid> orphans;
-  const TreeVisitor remove{
-      .enter = [](const TreeEntry&) -> Outcome<void> { return {}; },
-      .leave = [&](const TreeEntry& entry) -> Outcome<void> {
-        if (!force) {  // with force a clean-up is not interrupted
-          if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
-        }
-        return remove_node(volume, entry, &orphans);
-      }};
+  const TreeVisitor remove{.enter = [](const TreeEntry&) -> Outcome<void> { return {}; },
+                           .leave = [&](const TreeEntry& entry) -> Outcome<void> {
+                             if (!force) {  // with force a clean-up is not interrupted
+                               if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
+                             }
+                             return remove_node(volume, entry, &orphans);
+                           }};
   const Outcome<void> removed = walk_tree(top, remove);
   if (orphans.empty()) return removed;
   // Syncs first: a stub that a power failure brings back must find its parts.
@@ -207,14 +213,16 @@ Outcome<void> remove_volume_tree(const Volume& volume, const TreePlace& top, boo
   return removed ? reaped : removed;
 }
 
-Error control_error(const std::string& root, const std::string& path, int code, std::string_view what) {
+Error control_error(const std::string& root, const std::string& path, int code,
+                    std::string_view what) {
   struct stat st;
-  if ((code != EACCES && code != EPERM) || ::stat(root.c_str(), &st) != 0 || st.st_uid == ::geteuid()) {
+  if ((code != EACCES && code != EPERM) || ::stat(root.c_str(), &st) != 0 ||
+      st.st_uid == ::geteuid()) {
     return os_error(code, path, what);
   }
   const passwd* const owner = ::getpwuid(st.st_uid);
   return make_error(code, "{}: {}: only {} may", root, what,
-                    st.st_uid == 0       ? "root"
+                    st.st_uid == 0     ? "root"
                     : owner != nullptr ? fmt::format("{} and root", owner->pw_name)
                                        : fmt::format("user {} and root", st.st_uid));
 }

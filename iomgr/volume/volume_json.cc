@@ -59,7 +59,9 @@ std::optional<VolumeHome> get_home(const Json& object) {
   const auto born = home.at_or_null("born").as_integer();
   const Json* filesystem = home.find("filesystem");
   const auto epoch = object.at_or_null("epoch").as_unsigned();
-  if (!inode || !born || !epoch || (filesystem != nullptr && !filesystem->as_unsigned())) return std::nullopt;
+  if (!inode || !born || !epoch || (filesystem != nullptr && !filesystem->as_unsigned())) {
+    return std::nullopt;
+  }
   return VolumeHome{.directory = {.inode = *inode, .born = *born},
                     .filesystem = filesystem != nullptr ? *filesystem->as_unsigned() : 0,
                     .epoch = *epoch};
@@ -123,7 +125,9 @@ Outcome<VolumeRecord> parse_volume_json(const std::string& text, std::string_vie
   if (depth_auto != nullptr && !depth_auto->as_bool()) return damaged(path, "stripe_depth_auto");
   const Json* verify = object->find("verify");
   const std::string* const verified = verify != nullptr ? verify->as_string() : nullptr;
-  if (verify != nullptr && (verified == nullptr || (*verified != "read" && *verified != "scrub"))) return damaged(path, "verify");
+  if (verify != nullptr && (verified == nullptr || (*verified != "read" && *verified != "scrub"))) {
+    return damaged(path, "verify");
+  }
   const Json& policy = object->at_or_null("policy");
   if (!policy.is_object()) return damaged(path, "policy");
   auto globs = get_strings(policy, "stripe");

@@ -14,8 +14,9 @@ namespace graphlane {
 // Identifies the volume's directory: others with the same uuid are copies (volume/home.h).
 struct VolumeHome {
   StubIdentity directory = {};  // of VOL/.graphlane
-  uint64_t filesystem = 0;      // f_fsid on btrfs, as its snapshots keep inode and birth time; else 0
-  uint64_t epoch = 0;           // raised by each process that changes striped files
+  // f_fsid on btrfs, as its snapshots keep inode and birth time; else 0
+  uint64_t filesystem = 0;
+  uint64_t epoch = 0;  // raised by each process that changes striped files
 
   bool is_known() const { return directory != StubIdentity{}; }
 };
@@ -43,8 +44,8 @@ struct DeviceRecord {
 Outcome<std::string> to_json(const VolumeRecord& record);
 std::string to_json(const DeviceRecord& record);
 
-// `path` is the file's name in messages. Errors name the problem; a later Graphlane's format is told
-// from a damaged file.
+// `path` is the file's name in messages. Errors name the problem; a later Graphlane's format is
+// told from a damaged file.
 Outcome<VolumeRecord> parse_volume_json(const std::string& text, std::string_view path);
 Outcome<DeviceRecord> parse_device_json(const std::string& text, std::string_view path);
 

@@ -1,8 +1,9 @@
-// HeldSignals: blocks all signals in this thread for a scope. (kButDeadly: except those that end the
-// process.)
+// HeldSignals: blocks all signals in this thread for a scope. (kButDeadly: except those that end
+// the process.)
 //
 // A handler may leave by siglongjmp(). It must not do so while this thread holds a lock, or while
-// the kernel fills the caller's buffer. (Without the library, a signal waits for a file's read, too.)
+// the kernel fills the caller's buffer. (Without the library, a signal waits for a file's read,
+// too.)
 #pragma once
 
 #include <unistd.h>
@@ -30,8 +31,8 @@ class HeldSignals {
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
 
-  // Admits signals for so long, and runs their handlers. A handler that leaves by siglongjmp() skips
-  // this scope's destructor.
+  // Admits signals for so long, and runs their handlers. A handler that leaves by siglongjmp()
+  // skips this scope's destructor.
   void pause(int64_t nanoseconds) const {
     timespec duration{.tv_sec = 0, .tv_nsec = nanoseconds};
     ::syscall(SYS_ppoll, nullptr, 0, &duration, &before_, sizeof before_);

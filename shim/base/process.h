@@ -16,8 +16,8 @@ namespace graphlane::shim {
 uint32_t process_epoch();
 
 // Whether this runs in a child that shares the parent's memory, but not its descriptors. A system
-// call. False until process_epoch() was called, which a process does at its start (fork_guard.cc). A
-// child that called it first would be taken for the process.
+// call. False until process_epoch() was called, which a process does at its start (fork_guard.cc).
+// A child that called it first would be taken for the process.
 bool in_vfork_child();
 
 }  // namespace graphlane::shim

@@ -98,7 +98,9 @@ void for_each_left(const FileCounters& file, Visit visit) {
     visit(count, "small, and the kernel had it in memory of late");
   }
   for (size_t i = 0; i < kGroupCount; ++i) {
-    if (const uint64_t count = value(file.left_count[i]); count > 0) visit(count, kGroups[i].phrase);
+    if (const uint64_t count = value(file.left_count[i]); count > 0) {
+      visit(count, kGroups[i].phrase);
+    }
   }
 }
 
@@ -119,23 +121,21 @@ void write_json(ReportText& out) {
     out << (i > 0 ? "," : "") << "{\"path\":";
     append_json_string(out, device.directory.view());
     out << ",\"depth\":" << uint64_t{device.depth.load(std::memory_order_relaxed)}
-        << ",\"ios\":" << value(device.io_count)
-        << ",\"bytes_read\":" << value(device.bytes_read)
+        << ",\"ios\":" << value(device.io_count) << ",\"bytes_read\":" << value(device.bytes_read)
         << ",\"bytes_written\":" << value(device.bytes_written) << "}";
   }
   out << "],\"cache\":{";
   append_json_counters(out, read_cache_stats());
   out << "},\"sweeps\":{";
   append_json_counters(out, sweep_stats());
-  out << "},\"shared_bytes\":" << shared_bytes()
-      << ",\"mapped_bytes\":" << mapped_bytes() << ",\"files\":[";
+  out << "},\"shared_bytes\":" << shared_bytes() << ",\"mapped_bytes\":" << mapped_bytes()
+      << ",\"files\":[";
   for (uint32_t i = 0; i < file_entries.load(std::memory_order_acquire); ++i) {
     const FileCounters& file = file_table[i];
     out << (i > 0 ? "," : "") << "{\"path\":";
     append_json_string(out, file.path.view());
     out << ",\"way\":\"" << way_of(file) << "\",\"reads\":" << value(file.read_count)
-        << ",\"bytes_read\":" << value(file.bytes_read)
-        << ",\"writes\":" << value(file.write_count)
+        << ",\"bytes_read\":" << value(file.bytes_read) << ",\"writes\":" << value(file.write_count)
         << ",\"bytes_written\":" << value(file.bytes_written) << ",\"left_to_fuse\":[";
     const char* comma = "";
     for_each_left(file, [&](uint64_t count, const char* why) {
@@ -210,8 +210,7 @@ __attribute__((destructor)) void print_report() {
     return;
   }
   write_json(report_text);
-  const Fd fd(
-      sys::openat(AT_FDCWD, target, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  const Fd fd(sys::openat(AT_FDCWD, target, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!fd || !write_full(fd.get(), report_text.c_str(), report_text.view().size())) {
     complain(target, "cannot write the report");
   }

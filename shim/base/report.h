@@ -1,5 +1,5 @@
-// Counts the reads and writes of this process, by device, by file and by path. GRAPHLANE_REPORT prints
-// them when the process ends.
+// Counts the reads and writes of this process, by device, by file and by path. GRAPHLANE_REPORT
+// prints them when the process ends.
 //
 // Threads: counters are relaxed atomics, because they order nothing.
 // Tables are filled under the caller's SlowLock.
@@ -28,7 +28,9 @@ struct DeviceCounters {
 
   void count(IoOp op, uint64_t bytes, uint32_t ios = 1) {
     add(*this, op, bytes, ios);
-    if (DeviceCounts* const server = server_counts.load(std::memory_order_relaxed)) add(*server, op, bytes, ios);
+    if (DeviceCounts* const server = server_counts.load(std::memory_order_relaxed)) {
+      add(*server, op, bytes, ios);
+    }
   }
   // From now on also counts in the server's memory, which stays mapped.
   void mirror_to(DeviceCounts* server) { server_counts.store(server, std::memory_order_relaxed); }
@@ -37,7 +39,8 @@ struct DeviceCounters {
   template <class Counts>
   static void add(Counts& counts, IoOp op, uint64_t bytes, uint32_t ios) {
     counts.io_count.fetch_add(ios, std::memory_order_relaxed);
-    (op == IoOp::kRead ? counts.bytes_read : counts.bytes_written).fetch_add(bytes, std::memory_order_relaxed);
+    (op == IoOp::kRead ? counts.bytes_read : counts.bytes_written)
+        .fetch_add(bytes, std::memory_order_relaxed);
   }
 };
 
@@ -48,7 +51,7 @@ struct FileCounters {
   std::atomic<uint64_t> bytes_read{0};
   std::atomic<uint64_t> write_count{0};
   std::atomic<uint64_t> bytes_written{0};
-  std::atomic<uint64_t> failed_count{0};  // reads that failed here, and were passed to FUSE
+  std::atomic<uint64_t> failed_count{0};   // reads that failed here, and were passed to FUSE
   std::atomic<uint64_t> written_count{0};  // calls while the file had a writer
   std::atomic<uint64_t> small_count{0};    // reads left to the kernel (small_reads.h)
   std::atomic<uint64_t> left_count[kGroupCount] = {};  // calls that FUSE always serves
@@ -69,7 +72,8 @@ struct FileCounters {
 // The counters of the device with the root ".../graphlane-<uuid>".
 DeviceCounters* counters_of_device(const char* root);
 
-// The counters of the file that `fd` shows. Once the table is full, all later files share one entry.
+// The counters of the file that `fd` shows. Once the table is full, all later files share one
+// entry.
 FileCounters* counters_of_file(int fd, Origin origin);
 
 }  // namespace graphlane::shim

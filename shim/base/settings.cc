@@ -21,12 +21,19 @@ bool leave_out(std::string_view names, Settings* settings) {
     const size_t length = names.find(',');
     const std::string_view name = names.substr(0, length);
     names.remove_prefix(length == names.npos ? names.size() : length + 1);
-    if (name == "lanes") settings->lanes = false;
-    else if (name == "merging") settings->merging = false;
-    else if (name == "prefetch") settings->cache.reads_ahead = false;
-    else if (name == "cache") settings->cache.keeps = false;
-    else if (name == "packing") settings->cache.packs = false;
-    else return false;
+    if (name == "lanes") {
+      settings->lanes = false;
+    } else if (name == "merging") {
+      settings->merging = false;
+    } else if (name == "prefetch") {
+      settings->cache.reads_ahead = false;
+    } else if (name == "cache") {
+      settings->cache.keeps = false;
+    } else if (name == "packing") {
+      settings->cache.packs = false;
+    } else {
+      return false;
+    }
   }
   return true;
 }
@@ -48,13 +55,19 @@ Settings read_environment() {
   Settings settings;
   if (const char* io = getenv("GRAPHLANE_IO"); io != nullptr) {
     const Result<IoMode> mode = parse_io_mode(io);
-    if (mode) settings.io_mode = *mode;
-    else complain("GRAPHLANE_IO", "not auto, direct or buffered: ignored");
+    if (mode) {
+      settings.io_mode = *mode;
+    } else {
+      complain("GRAPHLANE_IO", "not auto, direct or buffered: ignored");
+    }
   }
   if (const char* name = getenv("GRAPHLANE_BACKEND"); name != nullptr) {
     const Result<IoBackend> backend = parse_io_backend(name);
-    if (backend) settings.backend = *backend;
-    else complain("GRAPHLANE_BACKEND", "not auto, io_uring, libaio or threads: ignored");
+    if (backend) {
+      settings.backend = *backend;
+    } else {
+      complain("GRAPHLANE_BACKEND", "not auto, io_uring, libaio or threads: ignored");
+    }
   }
   if (const char* depth = getenv("GRAPHLANE_DEPTH"); depth != nullptr) {
     if (!parse_depth(depth, &settings.depth)) {
@@ -63,13 +76,19 @@ Settings read_environment() {
   }
   if (const char* size = getenv("GRAPHLANE_CACHE"); size != nullptr) {
     const Result<uint64_t> budget = parse_budget(size);
-    if (budget) settings.cache.budget_bytes = *budget;
-    else complain("GRAPHLANE_CACHE", "not auto, 0 or a size (64M, 2G): ignored");
+    if (budget) {
+      settings.cache.budget_bytes = *budget;
+    } else {
+      complain("GRAPHLANE_CACHE", "not auto, 0 or a size (64M, 2G): ignored");
+    }
   }
   if (const char* name = getenv("GRAPHLANE_CACHE_POLICY"); name != nullptr) {
     const Result<CachePolicy> policy = parse_cache_policy(name);
-    if (policy) settings.cache.policy = *policy;
-    else complain("GRAPHLANE_CACHE_POLICY", "not scan-resistant, lru, fifo or hot-aware: ignored");
+    if (policy) {
+      settings.cache.policy = *policy;
+    } else {
+      complain("GRAPHLANE_CACHE_POLICY", "not scan-resistant, lru, fifo or hot-aware: ignored");
+    }
   }
   if (const char* share = getenv("GRAPHLANE_SHARE"); share != nullptr) {
     settings.shares = std::strcmp(share, "no") != 0;
@@ -82,7 +101,8 @@ Settings read_environment() {
     const Settings before = settings;
     if (!leave_out(names, &settings)) {
       settings = before;
-      complain("GRAPHLANE_DISABLE", "not some of lanes, merging, prefetch, cache, packing: ignored");
+      complain("GRAPHLANE_DISABLE",
+               "not some of lanes, merging, prefetch, cache, packing: ignored");
     }
   }
   if (const char* verify = getenv("GRAPHLANE_VERIFY"); verify != nullptr && *verify != '\0') {

@@ -29,15 +29,15 @@ enum class Verify : uint8_t { kByVolume, kScrub, kRead };
 struct Settings {
   IoMode io_mode = IoMode::kAuto;
   IoBackend backend = IoBackend::kAuto;
-  uint32_t depth = 0;  // 0: as calibrated, or by the kind of device
+  uint32_t depth = 0;                             // 0: as calibrated, or by the kind of device
   ExtentCacheOptions cache{.reclaimable = true};  // a budget of 0: no cache
   bool shares = true;
   bool maps = false;
-  bool lanes = true;    // a disk serves one request at a time
+  bool lanes = true;  // a disk serves one request at a time
   Verify verify = Verify::kByVolume;
-  bool merging = true;  // merges stripe units that are adjacent on a device
-  const char* report = nullptr;  // null: no report
-  const char* mounter = nullptr;   // iomgr/server/mount_request.h
+  bool merging = true;            // merges stripe units that are adjacent on a device
+  const char* report = nullptr;   // null: no report
+  const char* mounter = nullptr;  // iomgr/server/mount_request.h
   const char* program = nullptr;
   bool no_mount = false;
   const char* reported = nullptr;  // a socket to notify after the report

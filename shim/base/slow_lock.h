@@ -1,4 +1,5 @@
-// SlowLock: held while a descriptor is identified, or a stub is renamed, but never while data is read.
+// SlowLock: held while a descriptor is identified, or a stub is renamed, but never while data is
+// read.
 //
 // It knows its owner, for two reasons. A forked child takes it over from a thread of its parent,
 // which does not exist in the child. (Beside a vfork() child the thread exists.) A thread that
@@ -26,8 +27,7 @@ class SlowLock {
       if (owner_.compare_exchange_strong(owner, me, std::memory_order_acquire)) return true;
       if (owner == me) return false;
       const bool other_process = owner >> 32 != me >> 32;
-      if (other_process &&
-          owner_.compare_exchange_strong(owner, me, std::memory_order_acquire)) {
+      if (other_process && owner_.compare_exchange_strong(owner, me, std::memory_order_acquire)) {
         return true;
       }
       sched_yield();

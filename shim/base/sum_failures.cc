@@ -15,7 +15,8 @@ void complain_of(const SumFailure& failure) {
   const std::string_view part(path, length > 0 ? static_cast<size_t>(length) : 0);
   Text<256> reason;
   if (failure.verdict != SumVerdict::kGood) {
-    reason << "cannot be verified, so reads of it fail: its checksums " << describe(failure.verdict);
+    reason << "cannot be verified, so reads of it fail: its checksums "
+           << describe(failure.verdict);
   } else {
     reason << "bytes " << failure.part_offset << " to " << failure.part_offset + kBlockSize - 1
            << " do not match their checksum";

@@ -1,11 +1,11 @@
 // The access mode of a program's descriptor of a striped file.
 //
-// Without a mount the descriptor is the stub's, and the kernel always has it open for *reading*. So a
-// write that the library does not see fails with EBADF, and cannot damage the stub. (Such writes are
-// libc's own, raw system calls, and those of programs without the library.)
+// Without a mount the descriptor is the stub's, and the kernel always has it open for *reading*. So
+// a write that the library does not see fails with EBADF, and cannot damage the stub. (Such writes
+// are libc's own, raw system calls, and those of programs without the library.)
 //
-// The mode that the program asked for is kept in the open file description, which dup, fork, exec and
-// sockets pass on: as the signal of F_SETSIG, which has no meaning for a regular file. The two
+// The mode that the program asked for is kept in the open file description, which dup, fork, exec
+// and sockets pass on: as the signal of F_SETSIG, which has no meaning for a regular file. The two
 // values are libc's own signals, which no program can choose.
 #pragma once
 

@@ -75,8 +75,8 @@ inline void set_entry(int fd, FdEntry entry) {
   if (FdTable::covers(fd)) fd_table.exchange(fd, entry);
 }
 
-// The least number of the library's own descriptors: above those that programs use, below the limit.
-// Constant for the process.
+// The least number of the library's own descriptors: above those that programs use, below the
+// limit. Constant for the process.
 int internal_fd_floor();
 
 }  // namespace graphlane::shim

@@ -93,8 +93,8 @@ bool still_holds(const OpenFile& file) {
          file.counter->load(std::memory_order_acquire) == file.generation;
 }
 
-// For programs that end without close(2): promises the present size of their files until the machine
-// stops. Frees nothing, because other threads may still read and write.
+// For programs that end without close(2): promises the present size of their files until the
+// machine stops. Frees nothing, because other threads may still read and write.
 __attribute__((destructor)) void note_what_is_open() {
   const uint32_t used = slots_used.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < used; ++i) {
@@ -119,7 +119,8 @@ OpenFile* find_open(const struct stat& st, Access access, bool linked = false) {
     const bool same = file.device_number == st.st_dev && file.inode == st.st_ino &&
                       (file.origin == Origin::kLinked) == linked;
     // A failure to write does not concern a reader.
-    const bool is_of_use = file.origin != Origin::kDamaged || !file.written_here || may_write(access);
+    const bool is_of_use =
+        file.origin != Origin::kDamaged || !file.written_here || may_write(access);
     const bool is_good =
         same && is_of_use && !file.lost.load(std::memory_order_relaxed) && still_holds(file);
     const bool is_read_only = file.origin == Origin::kStub && !file.written_here;
@@ -127,8 +128,11 @@ OpenFile* find_open(const struct stat& st, Access access, bool linked = false) {
       if (read_only != nullptr) unreference(read_only);
       return &file;
     }
-    if (is_good && read_only == nullptr && !may_write(access)) read_only = &file;
-    else unreference(&file);
+    if (is_good && read_only == nullptr && !may_write(access)) {
+      read_only = &file;
+    } else {
+      unreference(&file);
+    }
   }
   return read_only;
 }
@@ -162,9 +166,9 @@ uint64_t size_now(const OpenFile& file, const StubSize& said) {
   return std::min(said.bytes, size_of_parts(file));
 }
 
-// The stub's descriptor that holds the file, opened before the stub is read. Empty: not a stub, or it
-// may not be opened (errno). A file that is no stub is not opened at all: its close would end the
-// program's record locks, and a process that waits for such a lock would block here.
+// The stub's descriptor that holds the file, opened before the stub is read. Empty: not a stub, or
+// it may not be opened (errno). A file that is no stub is not opened at all: its close would end
+// the program's record locks, and a process that waits for such a lock would block here.
 Fd hold_stub(int fd, const struct stat& st, Access access, Fd stub) {
   Layout layout;
   if (st.st_size != kStubSize || lies_on_fuse(fd) ||
@@ -221,7 +225,8 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
       if (file->gates[d] != nullptr) file->counters[d]->depth = file->gates[d]->width();
     }
     const bool may_become_too_large =
-        only_read && wants_direct(settings().io_mode, kRoomFactor * size_now(*file, file->said), false);
+        only_read &&
+        wants_direct(settings().io_mode, kRoomFactor * size_now(*file, file->said), false);
     const bool may_share = direct || may_become_too_large || settings().maps;
     if (file->origin == Origin::kMount && settings().shares && may_share) {
       file->sharing.begin(ask_mount_to_share, fd, file->generation, file->said.bytes);
@@ -325,9 +330,8 @@ bool read_again(OpenFile& file, int fd, StubSize* said) {
     file.lost.store(true, std::memory_order_relaxed);
     return false;
   }
-  *said = {.bytes = layout.logical_size,
-           .state = layout.state,
-           .ctime_ns = nanoseconds(st.stx_ctime)};
+  *said = {
+      .bytes = layout.logical_size, .state = layout.state, .ctime_ns = nanoseconds(st.stx_ctime)};
   file.stub.remember(st.stx_ctime, *said);
   if (file.bytes_max.load(std::memory_order_relaxed) != kNoBound && file.parts->count() > 0) {
     const OpenSize open = look_at_open(layout, parts_of(file));
@@ -352,10 +356,10 @@ bool still_open(OpenFile& file, int fd, StubSize* said) {
   return lock && read_again(file, fd, said);
 }
 
-// Returns a reference for the table and one for the caller. Null: foreign. `stub`: the stub, open for
-// writing, if the caller has it.
+// Returns a reference for the table and one for the caller. Null: foreign. `stub`: the stub, open
+// for writing, if the caller has it.
 OpenFileRef identify(int fd, Fd stub = {}) {
-  process_epoch();  // needed by in_vfork_child()
+  process_epoch();                  // needed by in_vfork_child()
   if (in_vfork_child()) return {};  // the parts would be open in the child, but not here
   const SlowLockGuard lock(slow_lock);
   if (!lock) return {};
@@ -408,9 +412,8 @@ OpenFileRef link(int fd) {
   const bool direct = (flags & O_DIRECT) != 0 && settings().io_mode != IoMode::kBuffered;
   OpenFile* file = find_open(st, Access::kWrite, true);
   if (file == nullptr) file = open_link(fd, st, direct);
-  const FdEntry entry =
-      file == nullptr ? FdEntry::foreign()
-                      : FdEntry::ours(file->slot, direct, access_of_flags(flags));
+  const FdEntry entry = file == nullptr ? FdEntry::foreign()
+                                        : FdEntry::ours(file->slot, direct, access_of_flags(flags));
   const bool kept = fd_table.replace(fd, FdEntry::mounted(), entry);
   if (file == nullptr) return {};
   if (kept) reference(file);  // cannot fail: the caller holds a reference
@@ -450,8 +453,8 @@ int internal_fd_floor() {
   if (known > 0) return known;
   rlimit limit{};
   ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit);
-  // The upper quarter, but with a high limit no higher than 3/4 of 65536, because the kernel's table
-  // of descriptors grows to the highest number.
+  // The upper quarter, but with a high limit no higher than 3/4 of 65536, because the kernel's
+  // table of descriptors grows to the highest number.
   known = static_cast<int>(std::clamp<rlim_t>(limit.rlim_cur, 4, 65536) / 4 * 3);
   floor.store(known, std::memory_order_relaxed);
   return known;
@@ -498,13 +501,18 @@ uint64_t size_of_parts(const OpenFile& file) {
   const uint32_t count = file.parts->count();
   for (uint32_t d = 0; d < count; ++d) {
     struct stat st;
-    sizes[d] = sys::fstat(file.parts->buffered(d), &st) == 0 ? static_cast<uint64_t>(st.st_size) : 0;
+    sizes[d] =
+        sys::fstat(file.parts->buffered(d), &st) == 0 ? static_cast<uint64_t>(st.st_size) : 0;
   }
-  return std::min(file.map.logical_size({sizes, count}), file.bytes_max.load(std::memory_order_relaxed));
+  return std::min(file.map.logical_size({sizes, count}),
+                  file.bytes_max.load(std::memory_order_relaxed));
 }
 
 OpenPartsOf parts_of(const OpenFile& file) {
-  return {.parts = file.parts->all_buffered(), .roots = {}, .volume = file.volume, .file_id = file.file_id,
+  return {.parts = file.parts->all_buffered(),
+          .roots = {},
+          .volume = file.volume,
+          .file_id = file.file_id,
           .geometry = file.map.geometry()};
 }
 

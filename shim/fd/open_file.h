@@ -1,8 +1,8 @@
-// OpenFile: a striped file that this process has open, one per inode, with its parts. Descriptors in
-// the FdTable and reads in flight hold references; the last one closes the parts.
+// OpenFile: a striped file that this process has open, one per inode, with its parts. Descriptors
+// in the FdTable and reads in flight hold references; the last one closes the parts.
 //
-// Threads, signal handlers: acquire() of a known descriptor takes no lock. Identifying an unknown one
-// takes the SlowLock.
+// Threads, signal handlers: acquire() of a known descriptor takes no lock. Identifying an unknown
+// one takes the SlowLock.
 #pragma once
 
 #include <sys/stat.h>
@@ -47,13 +47,13 @@ struct OpenFile {
   Origin origin = Origin::kForeign;
   const Generation* counter = nullptr;  // over a mount
   uint64_t generation = 0;              // the members are valid while *counter has this value
-  int error = 0;  // kDamaged: the errno of reads
+  int error = 0;                        // kDamaged: the errno of reads
   Uuid volume;
   Uuid file_id;
   StubSize said;  // the stub's when it was identified; over a mount the size
 
-  // Without a mount: the stub, with the lock of a process that has the parts open. For a written file
-  // it is open for writing, with a writer's lock. Otherwise -1.
+  // Without a mount: the stub, with the lock of a process that has the parts open. For a written
+  // file it is open for writing, with a writer's lock. Otherwise -1.
   int stub_fd = -1;
   bool written_here = false;
   // Over a mount, for a written file: the connection to its server, and the process that opened it.
@@ -62,7 +62,7 @@ struct OpenFile {
   uint32_t link_epoch = 0;
   mutable std::atomic<bool> link_busy{false};
   mutable SharedReader sharing;
-  SmallReads small_reads;  // over a mount
+  SmallReads small_reads;             // over a mount
   bool too_large_for_memory = false;  // bypasses the page cache for every reader
   StripeMap map;
   PartFiles* parts = nullptr;  // in the slot's storage
@@ -122,8 +122,7 @@ OpenPartsOf parts_of(const OpenFile& file);
 inline bool is_known_foreign(int fd) {
   if (!FdTable::covers(fd)) return fd < 0;
   const FdEntry entry = fd_table.load(fd);
-  return entry == FdEntry::foreign() || entry == FdEntry::internal() ||
-         entry == FdEntry::mounted();
+  return entry == FdEntry::foreign() || entry == FdEntry::internal() || entry == FdEntry::mounted();
 }
 
 // Whether it may be open for writing on a mount; also one load.
@@ -144,8 +143,8 @@ OpenFileRef acquire_stub(int fd, Group group);
 // As acquire_stub(), for a descriptor that the table knows; identifies nothing.
 OpenFileRef acquire_known_stub(int fd);
 
-// The file of a descriptor that writes over a mount, if its server lets this process write the parts
-// (link_fd). Keeps errno.
+// The file of a descriptor that writes over a mount, if its server lets this process write the
+// parts (link_fd). Keeps errno.
 OpenFileRef acquire_link(int fd);
 
 // Adds a new descriptor of a stub; `stub` is open for writing on it. 0 or an errno.
@@ -165,8 +164,8 @@ void identify_anew(const struct stat& st);
 // Whether this process has that stub's file open; sets its size, in bytes.
 bool size_if_open(const struct stat& st, uint64_t* size_bytes);
 
-// The open file with that inode, or empty. A look at a stub by this keeps the process's record locks
-// on it, which end when any of its descriptors is closed.
+// The open file with that inode, or empty. A look at a stub by this keeps the process's record
+// locks on it, which end when any of its descriptors is closed.
 OpenFileRef acquire_open(const struct stat& st);
 
 // The size of a stub's file, in bytes; `fd` is the stub's.

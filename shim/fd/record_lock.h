@@ -1,5 +1,5 @@
-// fcntl()'s record locks. On a file served without a mount the library takes them. On other files it
-// must not end them by its look whether they are stubs.
+// fcntl()'s record locks. On a file served without a mount the library takes them. On other files
+// it must not end them by its look whether they are stubs.
 //
 // Threads: everything is safe from any.
 #pragma once

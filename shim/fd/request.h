@@ -1,4 +1,5 @@
-// Request: the memory and the range of a read or a write call: the arguments that both families share.
+// Request: the memory and the range of a read or a write call: the arguments that both families
+// share.
 #pragma once
 
 #include <fcntl.h>
@@ -27,8 +28,9 @@ struct Memory {
   bool is_vector = false;  // the program's own array, which may be anywhere
 };
 
-// 0, or the kernel's errno for the arguments. It is asked to read far behind the end of a part, so it
-// reports every invalid argument (EFAULT, EINVAL, an unknown flag), and the library need not check.
+// 0, or the kernel's errno for the arguments. It is asked to read far behind the end of a part, so
+// it reports every invalid argument (EFAULT, EINVAL, an unknown flag), and the library need not
+// check.
 inline int argument_error(const OpenFile& file, const Memory& memory) {
   constexpr uint64_t kFarOff = uint64_t{1} << 62;
   const bool plain = !memory.is_vector && memory.iov->iov_len <= kMovedMax;
@@ -51,8 +53,8 @@ inline size_t wanted_bytes(const Memory& memory) {
   return total < kMovedMax ? total : kMovedMax;
 }
 
-// A range of the file, reserved by advancing the file offset. The offset is the kernel's, which fork,
-// dup and exec share, so it must advance at once.
+// A range of the file, reserved by advancing the file offset. The offset is the kernel's, which
+// fork, dup and exec share, so it must advance at once.
 struct Reserved {
   Reserved(int fd_, size_t wanted_bytes) : fd(fd_), wanted(static_cast<off_t>(wanted_bytes)) {
     const int saved_errno = errno;

@@ -1,5 +1,5 @@
-// exec and spawn. A program that loads the library looks at its files itself. For a program that does
-// not (static, Go), the volumes are mounted before it starts (foresight.h).
+// exec and spawn. A program that loads the library looks at its files itself. For a program that
+// does not (static, Go), the volumes are mounted before it starts (foresight.h).
 //
 // A vfork() child runs this, too. So it changes no state, takes no lock, and uses only the stack.
 #include <alloca.h>
@@ -28,8 +28,8 @@ bool is_watched() { return settings().mounter != nullptr || settings().program !
 bool may_be_executed(const char* path) {
   const int saved_errno = errno;
   struct stat st;
-  const bool may_be = ::syscall(SYS_newfstatat, AT_FDCWD, path, &st, 0) == 0 && S_ISREG(st.st_mode) &&
-                      ::syscall(SYS_faccessat, AT_FDCWD, path, X_OK) == 0;
+  const bool may_be = ::syscall(SYS_newfstatat, AT_FDCWD, path, &st, 0) == 0 &&
+                      S_ISREG(st.st_mode) && ::syscall(SYS_faccessat, AT_FDCWD, path, X_OK) == 0;
   errno = saved_errno;
   return may_be;
 }
@@ -45,16 +45,20 @@ template <class Start>
 int start_program(const ProgramCall& call, Start start) {
   const size_t count = count_of(call.words);
   if (!is_watched() || call.path == nullptr || count == 0) return start(call.path, call.words);
-  // A shell tries every directory of $PATH, and libc rejects a file that cannot be executed. A program
-  // with the library may use io_uring, so it gets a mount, too, if its arguments name a volume.
+  // A shell tries every directory of $PATH, and libc rejects a file that cannot be executed. A
+  // program with the library may use io_uring, so it gets a mount, too, if its arguments name a
+  // volume.
   if (!may_be_executed(call.path) ||
       (is_blind(call.path) ? foresee_program(call) : !names_unmounted(call.words))) {
     return start(call.path, call.words);
   }
   const size_t bytes = (count + kRunAgainWords) * sizeof(char*);
   const char** words = nullptr;
-  if (count <= kWordsOnStackMax) words = static_cast<const char**>(alloca(bytes));
-  else words = static_cast<const char**>(sys::map_memory(bytes));
+  if (count <= kWordsOnStackMax) {
+    words = static_cast<const char**>(alloca(bytes));
+  } else {
+    words = static_cast<const char**>(sys::map_memory(bytes));
+  }
   if (words == nullptr) return start(call.path, call.words);
   const char* const program = run_again(call, words);
   const int status = start(program, const_cast<char* const*>(words));
@@ -65,7 +69,9 @@ int start_program(const ProgramCall& call, Start start) {
 // Calls `start(path)` with the file that execvp(3) would execute, or with the name itself.
 template <class Start>
 int with_found(const char* name, Start start) {
-  if (!is_watched() || name == nullptr || *name == '\0' || std::strchr(name, '/') != nullptr) return start(name);
+  if (!is_watched() || name == nullptr || *name == '\0' || std::strchr(name, '/') != nullptr) {
+    return start(name);
+  }
   const char* list = ::getenv("PATH");
   if (list == nullptr) list = "/bin:/usr/bin";
   auto* const path = static_cast<char*>(alloca(std::strlen(list) + std::strlen(name) + 3));
@@ -110,8 +116,9 @@ using namespace graphlane;
 using namespace graphlane::shim;
 
 int hook_execve(const char* path, char* const* words, char* const* environment) {
-  return start_program({path, words, environment},
-                       [&](const char* file, char* const* list) { return real::execve(file, list, environment); });
+  return start_program({path, words, environment}, [&](const char* file, char* const* list) {
+    return real::execve(file, list, environment);
+  });
 }
 
 int hook_execv(const char* path, char* const* words) { return hook_execve(path, words, environ); }
@@ -138,7 +145,8 @@ int hook_execl(const char* path, const char* word, ...) {
 int hook_execlp(const char* name, const char* word, ...) {
   va_list values;
   va_start(values, word);
-  const int status = with_list(word, values, [&](char** words) { return hook_execvp(name, words); });
+  const int status =
+      with_list(word, values, [&](char** words) { return hook_execvp(name, words); });
   va_end(values);
   return status;
 }
@@ -157,30 +165,35 @@ int hook_execle(const char* path, const char* word, ...) {
 int hook_fexecve(int fd, char* const* words, char* const* environment) {
   Text<40> path;
   path << "/proc/self/fd/" << static_cast<uint64_t>(fd < 0 ? 0 : fd);
-  if (is_watched() && fd >= 0 && is_blind(path.c_str()) && !foresee_program({path.c_str(), words, environment})) {
+  if (is_watched() && fd >= 0 && is_blind(path.c_str()) &&
+      !foresee_program({path.c_str(), words, environment})) {
     complain(words != nullptr && words[0] != nullptr ? words[0] : "a program",
              "the preload library is not in it; volumes that are not mounted it reads as stubs");
   }
   return real::fexecve(fd, words, environment);
 }
 
-int hook_execveat(int directory, const char* path, char* const* words, char* const* environment, int flags) {
+int hook_execveat(int directory, const char* path, char* const* words, char* const* environment,
+                  int flags) {
   if (directory == AT_FDCWD && flags == 0) return hook_execve(path, words, environment);
   return real::execveat(directory, path, words, environment, flags);
 }
 
 int hook_posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
-                     const posix_spawnattr_t* attributes, char* const* words, char* const* environment) {
+                     const posix_spawnattr_t* attributes, char* const* words,
+                     char* const* environment) {
   return start_program({path, words, environment}, [&](const char* file, char* const* list) {
     return real::posix_spawn(child, file, actions, attributes, list, environment);
   });
 }
 
 int hook_posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_t* actions,
-                      const posix_spawnattr_t* attributes, char* const* words, char* const* environment) {
+                      const posix_spawnattr_t* attributes, char* const* words,
+                      char* const* environment) {
   return with_found(name, [&](const char* path) {
     return start_program({path, words, environment}, [&](const char* file, char* const* list) {
-      return real::posix_spawnp(child, file == path ? name : file, actions, attributes, list, environment);
+      return real::posix_spawnp(child, file == path ? name : file, actions, attributes, list,
+                                environment);
     });
   });
 }

@@ -1,7 +1,7 @@
 // The replacements of libc's functions, declared from calls.def.
 //
-// The function that other programs see as `pread` is called hook_pread here. Its assembler name makes
-// the two the same without a conflict with libc's headers.
+// The function that other programs see as `pread` is called hook_pread here. Its assembler name
+// makes the two the same without a conflict with libc's headers.
 //
 // Every hook guarantees:
 //   - a declined call goes to the original with unchanged arguments

@@ -1,16 +1,16 @@
-// Without a mount: record locks of striped files. They lie on the stub, with two differences. A write
-// lock needs a writable descriptor; any of the file's will do, because the process owns the lock. And
-// "to the end of the file" ends before the byte by which writers exclude mounts
+// Without a mount: record locks of striped files. They lie on the stub, with two differences. A
+// write lock needs a writable descriptor; any of the file's will do, because the process owns the
+// lock. And "to the end of the file" ends before the byte by which writers exclude mounts
 // (iomgr/volume/stub/stub_lock.h).
 //
-// A lock of an open file description (F_OFD_SETLK) is the program's own description's. The kernel has
-// that open for reading, so the lock can only be shared. On the stub's description, which all of the
-// process's writers share, it would exclude none of them.
+// A lock of an open file description (F_OFD_SETLK) is the program's own description's. The kernel
+// has that open for reading, so the lock can only be shared. On the stub's description, which all
+// of the process's writers share, it would exclude none of them.
 //
-// flock() needs no hook: it locks the stub. A process loses its record locks on a file when it closes
-// any descriptor of it. So a file that is open or locked is not opened again to look at it: neither
-// stubs (size_if_open(), acquire_open()) nor other files.
-// looked at: stubs (size_if_open(), acquire_open()), and other files that it locks.
+// flock() needs no hook: it locks the stub. A process loses its record locks on a file when it
+// closes any descriptor of it. So a file that is open or locked is not opened again to look at it:
+// neither stubs (size_if_open(), acquire_open()) nor other files. looked at: stubs (size_if_open(),
+// acquire_open()), and other files that it locks.
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -78,9 +78,13 @@ constinit LockedFds locked_fds;
 // Makes the range start from the beginning of the file. False: an impossible one.
 bool make_absolute(const OpenFileRef& file, int fd, struct flock* lock) {
   off_t base = 0;
-  if (lock->l_whence == SEEK_CUR) base = sys::lseek(fd, 0, SEEK_CUR);
-  else if (lock->l_whence == SEEK_END) base = static_cast<off_t>(file.size());
-  else if (lock->l_whence != SEEK_SET) return false;
+  if (lock->l_whence == SEEK_CUR) {
+    base = sys::lseek(fd, 0, SEEK_CUR);
+  } else if (lock->l_whence == SEEK_END) {
+    base = static_cast<off_t>(file.size());
+  } else if (lock->l_whence != SEEK_SET) {
+    return false;
+  }
   if (__builtin_add_overflow(base, lock->l_start, &lock->l_start)) return false;
   lock->l_whence = SEEK_SET;
   if (lock->l_len < 0) {
@@ -130,8 +134,11 @@ bool lock_record(int fd, int command, struct flock* asked, int* status) {
   if (lock.l_len == 0 || lock.l_len > room) lock.l_len = room;
   const int owner = may_write(file.access()) && !is_of_description(command) ? file->stub_fd : fd;
   *status = call(&file, owner, command, &lock);
-  if (*status == 0 && asks && lock.l_type == F_UNLCK) asked->l_type = F_UNLCK;
-  else if (*status == 0 && asks) *asked = lock;
+  if (*status == 0 && asks && lock.l_type == F_UNLCK) {
+    asked->l_type = F_UNLCK;
+  } else if (*status == 0 && asks) {
+    *asked = lock;
+  }
   return true;
 }
 
@@ -141,7 +148,8 @@ using namespace graphlane;
 using namespace graphlane::shim;
 
 int hook_lockf(int fd, int command, off_t length) {
-  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_start = 0, .l_len = length, .l_pid = 0};
+  struct flock lock = {
+      .l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_start = 0, .l_len = length, .l_pid = 0};
   int how = F_SETLK;
   switch (command) {
     case F_LOCK: how = F_SETLKW; break;

@@ -3,9 +3,9 @@
 //   program's map   | unit 0 | unit 1 | unit 2 | …       each piece maps a part
 //   part            1 @ 0      0 @ 0    1 @ S            shared pages, read by the kernel when touched
 //
-// Private maps, and read-only shared ones, are lazy in this way. If a map needs more pieces than the
-// kernel allows, its bytes are read at once into private memory, if there is room. A writable shared
-// map is refused: its pages would reach the parts without the stub's knowledge.
+// Private maps, and read-only shared ones, are lazy in this way. If a map needs more pieces than
+// the kernel allows, its bytes are read at once into private memory, if there is room. A writable
+// shared map is refused: its pages would reach the parts without the stub's knowledge.
 //
 // Over a mount the kernel maps the file by FUSE.
 #include <sys/mman.h>
@@ -84,7 +84,8 @@ int map_pieces(const OpenFile& file, const MapCall& request, char* at) {
   const int flags = (request.flags & ~kFixedNoReplace) | MAP_FIXED;
   const uint64_t length = round_up(request.length, kBlockSize);
   for (uint64_t done = 0; done < length;) {
-    const Segment piece = file.map.first_segment({.offset = request.offset + done, .length_bytes = length - done});
+    const Segment piece =
+        file.map.first_segment({.offset = request.offset + done, .length_bytes = length - done});
     if (::syscall(SYS_mmap, at + done, piece.length_bytes, request.protection, flags,
                   file.parts->buffered(piece.device_index), piece.part_offset) == -1) {
       return errno;
@@ -96,8 +97,8 @@ int map_pieces(const OpenFile& file, const MapCall& request, char* at) {
 
 // Reads all bytes at once. 0 or an errno.
 int fill_map(const OpenFileRef& file, const MapCall& request, char* at) {
-  if (::syscall(SYS_mmap, at, request.length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-                0) == -1) {
+  if (::syscall(SYS_mmap, at, request.length, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == -1) {
     return errno;
   }
   for (size_t done = 0; done < request.length;) {
@@ -134,7 +135,9 @@ void* map_stub(const OpenFileRef& file, int fd, const MapCall& request) {
   int error = is_lazy ? map_pieces(*file, request, static_cast<char*>(place)) : ENOMEM;
   if (error == 0) has_pieces.store(true, std::memory_order_relaxed);
   // ENOMEM is possible, because the process has other maps, too.
-  if (error == ENOMEM && has_room_for(request.length)) error = fill_map(file, request, static_cast<char*>(place));
+  if (error == ENOMEM && has_room_for(request.length)) {
+    error = fill_map(file, request, static_cast<char*>(place));
+  }
   if (error == 0) {
     file->file_counters->count_read(0);
     return place;
@@ -144,7 +147,8 @@ void* map_stub(const OpenFileRef& file, int fd, const MapCall& request) {
   return failed_map(error == ENOMEM ? ENODEV : error);
 }
 
-// Whether the map at `address` is one of a part: "…/graphlane-<uuid>/parts/xx/<id>" in /proc/self/maps.
+// Whether the map at `address` is one of a part: "…/graphlane-<uuid>/parts/xx/<id>" in
+// /proc/self/maps.
 bool is_piece(const void* address) {
   static char text[4096];  // under the SlowLock
   const SlowLockGuard lock(slow_lock);
@@ -183,7 +187,8 @@ void* hook_mmap(void* address, size_t length, int protection, int flags, int fd,
   if (is_of_file) {
     const int saved_errno = errno;
     if (const OpenFileRef file = acquire_stub(fd, Group::map)) {
-      void* const map = map_stub(file, fd, {address, length, protection, flags, static_cast<uint64_t>(offset)});
+      void* const map =
+          map_stub(file, fd, {address, length, protection, flags, static_cast<uint64_t>(offset)});
       if (map != MAP_FAILED) errno = saved_errno;
       return map;
     }

@@ -10,15 +10,15 @@
 #include <optional>
 
 #include "iomgr/base/files/reopen.h"
+#include "iomgr/volume/name_lock.h"
 #include "shim/base/slow_lock.h"
 #include "shim/base/text.h"
 #include "shim/fd/open_file.h"
 #include "shim/fd/record_lock.h"
 #include "shim/hooks/hooks.h"
 #include "shim/hooks/real.h"
-#include "shim/locate/devices.h"
-#include "iomgr/volume/name_lock.h"
 #include "shim/locate/check_wait.h"
+#include "shim/locate/devices.h"
 #include "shim/locate/locate.h"
 #include "shim/locate/stub_path.h"
 
@@ -29,13 +29,13 @@ VolumeDevices named_volume;  // under the SlowLock
 
 // All zeros: the name does not exist.
 struct stat status_of(int directory, const char* path, int flags) {
-  struct stat st {};
+  struct stat st{};
   if (path == nullptr || ::syscall(SYS_newfstatat, directory, path, &st, flags) != 0) st = {};
   return st;
 }
 
-// The stub that a name stands for, if it is one. A file that the process has open is not opened again
-// (acquire_open(), may_have_locks_on()).
+// The stub that a name stands for, if it is one. A file that the process has open is not opened
+// again (acquire_open(), may_have_locks_on()).
 class NamedStub {
  public:
   NamedStub(int directory, const char* path, int flags)
@@ -80,8 +80,8 @@ bool sync_names(int directory, const char* path) {
   return readable && (::syscall(SYS_fsync, readable.get()) == 0 || errno == EINVAL);
 }
 
-// A change of names of stubs. During it no check looks for them. The parts are removed with a file's
-// last name.
+// A change of names of stubs. During it no check looks for them. The parts are removed with a
+// file's last name.
 class NameChange {
  public:
   // Holds the names of the volume that contains the path, if there is one. False: a check has them.
@@ -96,8 +96,8 @@ class NameChange {
     return names_[volume_count_++].try_take(root.get());
   }
 
-  // A name of the stub was perhaps removed; with a path, replaced by another file. Makes that durable
-  // first, or a power failure could bring the stub back without its parts.
+  // A name of the stub was perhaps removed; with a path, replaced by another file. Makes that
+  // durable first, or a power failure could bring the stub back without its parts.
   void reap(const NamedStub& stub, int directory = AT_FDCWD, const char* path = nullptr) {
     const int saved_errno = errno;
     struct stat st;
@@ -105,7 +105,8 @@ class NameChange {
     // Parts that are left over do no harm: graphlane check --repair removes them.
     if (volume_count_ > 0 && stub && sys::fstat(stub.fd(), &st) == 0 && st.st_nlink == 0 &&
         (path == nullptr || sync_names(directory, path)) &&
-        !open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices) && named_volume.format > 1 &&
+        !open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices) &&
+        named_volume.format > 1 &&
         verify_parts(devices, named_volume, stub.layout(), stub.fd()) == nullptr) {
       remove_parts(devices, stub.layout());
     }
@@ -118,7 +119,8 @@ class NameChange {
   uint32_t volume_count_ = 0;
 };
 
-// Whether the new name would be outside the stub's volume, where it has no devices. mv(1) then copies.
+// Whether the new name would be outside the stub's volume, where it has no devices. mv(1) then
+// copies.
 bool leaves_volume(const NamedStub& stub, int directory, const char* path) {
   const SlowLockGuard lock(slow_lock);
   if (!lock) return false;
@@ -142,8 +144,8 @@ int sync_parts(const NamedStub& stub) {
   return 0;
 }
 
-// Syncs a file that is about to replace a striped one, because the replaced one is removed at once. 0
-// or an errno. Skips a file that may not be read, or has locks of the program.
+// Syncs a file that is about to replace a striped one, because the replaced one is removed at once.
+// 0 or an errno. Skips a file that may not be read, or has locks of the program.
 int sync_replacement(const NamedStub& moved, int directory, const char* path) {
   if (moved) {
     if (const int error = sync_parts(moved); error != 0) return error;
@@ -204,7 +206,8 @@ bool owns_parts(const NamedStub& stub) {
   const int saved_errno = errno;
   const SlowLockGuard lock(slow_lock);
   Devices devices;
-  const bool owns = lock && !open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices) && named_volume.format > 1 &&
+  const bool owns = lock && !open_devices_of(stub.fd(), stub.layout(), &named_volume, &devices) &&
+                    named_volume.format > 1 &&
                     verify_parts(devices, named_volume, stub.layout(), stub.fd()) == nullptr;
   errno = saved_errno;
   return owns;

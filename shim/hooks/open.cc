@@ -1,6 +1,6 @@
-// Opening, closing and duplicating. The descriptor is always the kernel's own. The hooks here do three
-// things. They make the table forget in time. They open a striped file for writing with its parts
-// (stub_open.h). And they protect the library's descriptors from programs that close all.
+// Opening, closing and duplicating. The descriptor is always the kernel's own. The hooks here do
+// three things. They make the table forget in time. They open a striped file for writing with its
+// parts (stub_open.h). And they protect the library's descriptors from programs that close all.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -40,8 +40,8 @@ int duplicated(int fd, int duplicate) {
   return duplicate;
 }
 
-// Registers a descriptor opened by name. Without a mount the parts of a striped file are removed with
-// its last name, so an open file must hold them open.
+// Registers a descriptor opened by name. Without a mount the parts of a striped file are removed
+// with its last name, so an open file must hold them open.
 int opened_by_name(int fd) {
   if (opened(fd) < 0) return fd;
   const int saved_errno = errno;
@@ -76,8 +76,8 @@ bool may_replace(int target) {
   return false;
 }
 
-// dup2() and dup3(). If the call fails, the target is unchanged. It may have been the last descriptor
-// of a file without a name, so its parts must stay open meanwhile.
+// dup2() and dup3(). If the call fails, the target is unchanged. It may have been the last
+// descriptor of a file without a name, so its parts must stay open meanwhile.
 template <class Original>
 int replaced(int fd, int target, Original original) {
   if (!may_replace(target)) return -1;
@@ -106,19 +106,21 @@ int close_span(unsigned first, unsigned last, int flags) {
 using namespace graphlane;
 using namespace graphlane::shim;
 
-#define OPEN_HOOK(name, parameters, arguments, directory, mode)            \
-  int hook_##name parameters {                                             \
-    int fd = -1;                                                           \
-    foresee(directory, path, flags);                                       \
-    if (open_ours(directory, path, flags, mode, &fd)) return fd;           \
-    return opened_by_name(real::name arguments);                           \
+#define OPEN_HOOK(name, parameters, arguments, directory, mode)  \
+  int hook_##name parameters {                                   \
+    int fd = -1;                                                 \
+    foresee(directory, path, flags);                             \
+    if (open_ours(directory, path, flags, mode, &fd)) return fd; \
+    return opened_by_name(real::name arguments);                 \
   }
 OPEN_HOOK(open, (const char* path, int flags, mode_t mode), (path, flags, mode), AT_FDCWD, mode)
 OPEN_HOOK(open64, (const char* path, int flags, mode_t mode), (path, flags, mode), AT_FDCWD, mode)
 OPEN_HOOK(__open_2, (const char* path, int flags), (path, flags), AT_FDCWD, 0)
 OPEN_HOOK(__open64_2, (const char* path, int flags), (path, flags), AT_FDCWD, 0)
-OPEN_HOOK(openat, (int at, const char* path, int flags, mode_t mode), (at, path, flags, mode), at, mode)
-OPEN_HOOK(openat64, (int at, const char* path, int flags, mode_t mode), (at, path, flags, mode), at, mode)
+OPEN_HOOK(openat, (int at, const char* path, int flags, mode_t mode), (at, path, flags, mode), at,
+          mode)
+OPEN_HOOK(openat64, (int at, const char* path, int flags, mode_t mode), (at, path, flags, mode), at,
+          mode)
 OPEN_HOOK(__openat_2, (int at, const char* path, int flags), (at, path, flags), at, 0)
 OPEN_HOOK(__openat64_2, (int at, const char* path, int flags), (at, path, flags), at, 0)
 #undef OPEN_HOOK

@@ -1,8 +1,8 @@
 // syscall(2): system calls by number, as Node.js, Julia, Rust and libaio's users make them.
 //
-// A number that concerns files is answered as the function of that name: a read goes to the devices,
-// statx(2) tells the file's size. A call that cannot be answered on a stub fails with EIO. All other
-// numbers jump to libc's syscall() (raw_entry.cc).
+// A number that concerns files is answered as the function of that name: a read goes to the
+// devices, statx(2) tells the file's size. A call that cannot be answered on a stub fails with EIO.
+// All other numbers jump to libc's syscall() (raw_entry.cc).
 #include <linux/aio_abi.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
@@ -60,7 +60,10 @@ long open_by_how(int directory, const char* path, const open_how* how, long size
   Layout layout;
   const bool ours = how != nullptr && size >= static_cast<long>(sizeof *how) && how->resolve == 0 &&
                     is_stub_at(directory, path, 0, &layout);
-  if (ours) return hook_openat(directory, path, static_cast<int>(how->flags), static_cast<mode_t>(how->mode));
+  if (ours) {
+    return hook_openat(directory, path, static_cast<int>(how->flags),
+                       static_cast<mode_t>(how->mode));
+  }
   const long fd = ::syscall(SYS_openat2, directory, path, how, size);
   if (fd >= 0) forget(static_cast<int>(fd));
   return fd;
@@ -85,8 +88,9 @@ extern "C" __attribute__((visibility("hidden"))) long graphlane_fail(long error)
 }
 
 // hook_syscall() jumps here with the arguments that it was called with.
-extern "C" __attribute__((visibility("hidden"))) long graphlane_answer(long number, long a, long b, long c, long d,
-                                                                       long e, long f) {
+extern "C" __attribute__((visibility("hidden"))) long graphlane_answer(long number, long a, long b,
+                                                                       long c, long d, long e,
+                                                                       long f) {
   const int fd = static_cast<int>(a);
   switch (number) {
 #define CALL_BY_NUMBER(call, answer) \

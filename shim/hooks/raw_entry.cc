@@ -14,11 +14,13 @@
 
 extern "C" {
 __attribute__((visibility("hidden"))) extern const unsigned char graphlane_known_numbers[];
-__attribute__((visibility("hidden"))) long graphlane_answer(long number, long a, long b, long c, long d, long e, long f);
+__attribute__((visibility("hidden"))) long graphlane_answer(long number, long a, long b, long c,
+                                                            long d, long e, long f);
 __attribute__((visibility("hidden"))) long __wrap_syscall(long number, ...);
 
 // libc's function, once a constructor has found it.
-__attribute__((visibility("hidden"))) void* graphlane_next_syscall = reinterpret_cast<void*>(&__wrap_syscall);
+__attribute__((visibility("hidden"))) void* graphlane_next_syscall =
+    reinterpret_cast<void*>(&__wrap_syscall);
 }
 
 #if defined(__x86_64__)

@@ -1,7 +1,7 @@
 // The data path: reads of striped files go to the devices.
 //
-// A read() reserves its range by advancing the file offset first, and moves it back by the bytes that
-// it did not get.
+// A read() reserves its range by advancing the file offset first, and moves it back by the bytes
+// that it did not get.
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -23,8 +23,7 @@ ssize_t read_vector(const OpenFileRef& file, const Memory& memory, uint64_t offs
     const size_t left = wanted - total;
     const size_t length = memory.iov[i].iov_len < left ? memory.iov[i].iov_len : left;
     if (length == 0) continue;
-    const ssize_t n =
-        read_striped(file, offset + total, memory.iov[i].iov_base, length);
+    const ssize_t n = read_striped(file, offset + total, memory.iov[i].iov_base, length);
     // Only missing memory cuts a read short: the bytes before it arrive.
     if (n < 0 && (total == 0 || n != -EFAULT)) return n;
     total += n < 0 ? 0 : static_cast<size_t>(n);

@@ -29,20 +29,20 @@ T absent() {
   }
 }
 
-// Relaxed everywhere: every thread that races here stores the same address. The look-up is a separate
-// function, so that a hook that only calls the original can jump there.
-#define CALL(group, result, name, parameters, arguments)                            \
-  inline std::atomic<void*> address_of_##name{nullptr};                             \
-  [[gnu::noinline, gnu::cold]] inline result first_##name parameters {              \
-    void* const original = resolve(#name);                                          \
-    if (original == nullptr) return absent<result>();                               \
-    address_of_##name.store(original, std::memory_order_relaxed);                   \
-    return reinterpret_cast<result(*) parameters>(original) arguments;              \
-  }                                                                                 \
-  inline result name parameters {                                                   \
-    void* const original = address_of_##name.load(std::memory_order_relaxed);       \
-    if (__builtin_expect(original == nullptr, 0)) return first_##name arguments;    \
-    return reinterpret_cast<result(*) parameters>(original) arguments;              \
+// Relaxed everywhere: every thread that races here stores the same address. The look-up is a
+// separate function, so that a hook that only calls the original can jump there.
+#define CALL(group, result, name, parameters, arguments)                         \
+  inline std::atomic<void*> address_of_##name{nullptr};                          \
+  [[gnu::noinline, gnu::cold]] inline result first_##name parameters {           \
+    void* const original = resolve(#name);                                       \
+    if (original == nullptr) return absent<result>();                            \
+    address_of_##name.store(original, std::memory_order_relaxed);                \
+    return reinterpret_cast<result(*) parameters>(original) arguments;           \
+  }                                                                              \
+  inline result name parameters {                                                \
+    void* const original = address_of_##name.load(std::memory_order_relaxed);    \
+    if (__builtin_expect(original == nullptr, 0)) return first_##name arguments; \
+    return reinterpret_cast<result(*) parameters>(original) arguments;           \
   }
 #include "shim/hooks/calls.def"
 

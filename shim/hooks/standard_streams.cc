@@ -92,7 +92,8 @@ FILE* stub_stream(int fd, const char* mode) {
       .read = cookie_read, .write = cookie_write, .seek = cookie_seek, .close = cookie_close};
   FILE* stream = fopencookie(reinterpret_cast<void*>(static_cast<intptr_t>(fd)), mode, functions);
   // glibc marks such a stream with a number below 0; any other number than -1 means open. The true
-  // number makes fileno() work. glibc's mark for missing wide characters would make freopen() crash.
+  // number makes fileno() work. glibc's mark for missing wide characters would make freopen()
+  // crash.
   if (stream != nullptr) {
     stream->_fileno = fd;
     stream->_wide_data = nullptr;

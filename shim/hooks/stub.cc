@@ -59,8 +59,8 @@ int fstat_by(int fd, struct stat* st) {
   return is_known_foreign(fd) ? kOriginal(fd, st) : fstat_slowly<kOriginal>(fd, st);
 }
 
-// SEEK_END, SEEK_DATA and SEEK_HOLE use the logical size; the offset itself is the kernel's. A striped
-// file shows no holes.
+// SEEK_END, SEEK_DATA and SEEK_HOLE use the logical size; the offset itself is the kernel's. A
+// striped file shows no holes.
 off_t seek_stub(int fd, uint64_t size_bytes, off_t offset, int whence) {
   const off_t size = static_cast<off_t>(size_bytes);
   off_t target = 0;
@@ -138,8 +138,7 @@ int hook_fstatat(int directory, const char* path, struct stat* st, int flags) {
   return with_logical_size(real::fstatat(directory, path, st, flags), directory, path, flags, st);
 }
 int hook_fstatat64(int directory, const char* path, struct stat* st, int flags) {
-  return with_logical_size(real::fstatat64(directory, path, st, flags), directory, path, flags,
-                           st);
+  return with_logical_size(real::fstatat64(directory, path, st, flags), directory, path, flags, st);
 }
 
 // The names in programs built before glibc 2.33.
@@ -150,12 +149,12 @@ int hook___xstat64(int version, const char* path, struct stat* st) {
   return with_logical_size(real::__xstat64(version, path, st), AT_FDCWD, path, 0, st);
 }
 int hook___lxstat(int version, const char* path, struct stat* st) {
-  return with_logical_size(real::__lxstat(version, path, st), AT_FDCWD, path,
-                           AT_SYMLINK_NOFOLLOW, st);
+  return with_logical_size(real::__lxstat(version, path, st), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW,
+                           st);
 }
 int hook___lxstat64(int version, const char* path, struct stat* st) {
-  return with_logical_size(real::__lxstat64(version, path, st), AT_FDCWD, path,
-                           AT_SYMLINK_NOFOLLOW, st);
+  return with_logical_size(real::__lxstat64(version, path, st), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW,
+                           st);
 }
 int hook___fxstat(int version, int fd, struct stat* st) {
   return with_logical_size(real::__fxstat(version, fd, st), fd, st);
@@ -168,14 +167,14 @@ int hook___fxstatat(int version, int directory, const char* path, struct stat* s
                            flags, st);
 }
 int hook___fxstatat64(int version, int directory, const char* path, struct stat* st, int flags) {
-  return with_logical_size(real::__fxstatat64(version, directory, path, st, flags), directory,
-                           path, flags, st);
+  return with_logical_size(real::__fxstatat64(version, directory, path, st, flags), directory, path,
+                           flags, st);
 }
 
 int hook_statx(int directory, const char* path, int flags, unsigned mask, struct statx* stx) {
   const int status = real::statx(directory, path, flags, mask, stx);
   if (status != 0 || stx->stx_size != kStubSize) return status;
-  struct stat st {};
+  struct stat st{};
   st.st_dev = makedev(stx->stx_dev_major, stx->stx_dev_minor);
   st.st_ino = stx->stx_ino;
   st.st_ctim = {.tv_sec = stx->stx_ctime.tv_sec, .tv_nsec = stx->stx_ctime.tv_nsec};

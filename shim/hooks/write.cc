@@ -79,8 +79,9 @@ ssize_t write_memory(int fd, const Memory& memory, off_t offset, Original origin
   Attempt outcome = foreign ? Attempt::kDeclined : attempt_write(fd, memory, offset, &result);
   if (outcome == Attempt::kLost) outcome = attempt_write(fd, memory, offset, &result);
   if (outcome == Attempt::kDeclined) {
-    const bool linked = !memory.is_vector && may_be_linked(fd) &&
-                        write_past_kernel(fd, memory.iov->iov_base, memory.iov->iov_len, offset, &result);
+    const bool linked =
+        !memory.is_vector && may_be_linked(fd) &&
+        write_past_kernel(fd, memory.iov->iov_base, memory.iov->iov_len, offset, &result);
     if (!linked) return original();
   }
   if (result >= 0) return result;
@@ -137,8 +138,9 @@ int status_of(int error) {
 bool allocate(int fd, int mode, off_t offset, off_t length, int* error) {
   return change_stub(fd, error, [=](const OpenFileRef& file) {
     if (offset < 0 || length <= 0) return EINVAL;
-    return allocate_striped(file, mode, {.offset = static_cast<uint64_t>(offset),
-                                         .length_bytes = static_cast<uint64_t>(length)});
+    return allocate_striped(
+        file, mode,
+        {.offset = static_cast<uint64_t>(offset), .length_bytes = static_cast<uint64_t>(length)});
   });
 }
 
@@ -151,7 +153,8 @@ bool sync(int fd, int* error, Sync how) {
 }
 
 bool sync(int fd, bool data_only, int* error) {
-  return sync(fd, error, [=](const OpenFileRef& file) { return sync_striped(file, fd, data_only); });
+  return sync(fd, error,
+              [=](const OpenFileRef& file) { return sync_striped(file, fd, data_only); });
 }
 
 }  // namespace

@@ -39,8 +39,8 @@ void* map_memfd(int memfd, size_t size_bytes, int protection) {
     return nullptr;
   }
   // Not mmap(), which is one of the library's hooks.
-  void* memory =
-      reinterpret_cast<void*>(::syscall(SYS_mmap, nullptr, size_bytes, protection, MAP_SHARED, memfd, 0));
+  void* memory = reinterpret_cast<void*>(
+      ::syscall(SYS_mmap, nullptr, size_bytes, protection, MAP_SHARED, memfd, 0));
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
@@ -100,8 +100,8 @@ Fd ask_mount(int fd, uint32_t question, char* server) {
   return socket;
 }
 
-// Whether these are regular files with the requested access. The server of a foreign FUSE filesystem
-// may send anything.
+// Whether these are regular files with the requested access. The server of a foreign FUSE
+// filesystem may send anything.
 bool are_parts(const int* fds, uint32_t count, int access) {
   for (uint32_t d = 0; d < count; ++d) {
     struct stat st;
@@ -140,10 +140,16 @@ ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
   if (received.fd_count > counts_index + 1) return answer.error = EIO, answer;
   const int access = question == WriteRequest::kMagic ? O_WRONLY : O_RDONLY;
   if (!are_parts(received.fds + 1, count, access)) return answer.error = EIO, answer;
-  if (answer.has_sums && !are_parts(received.fds + 1 + count, count, O_RDONLY)) return answer.error = EIO, answer;
+  if (answer.has_sums && !are_parts(received.fds + 1 + count, count, O_RDONLY)) {
+    return answer.error = EIO, answer;
+  }
   for (uint32_t d = 0; d < count; ++d) answer.parts[d] = received.take(1 + d);
-  for (uint32_t d = 0; d < count && answer.has_sums; ++d) answer.sums[d] = received.take(1 + count + d);
-  if (received.fd_count > counts_index) answer.counts = counts_of(server, received.fds[counts_index]);
+  for (uint32_t d = 0; d < count && answer.has_sums; ++d) {
+    answer.sums[d] = received.take(1 + count + d);
+  }
+  if (received.fd_count > counts_index) {
+    answer.counts = counts_of(server, received.fds[counts_index]);
+  }
   answer.directories = buffer + sizeof *reply;
   answer.directories_length = static_cast<size_t>(received.length_bytes) - sizeof *reply;
   if (connection != nullptr) *connection = std::move(socket);
@@ -177,7 +183,8 @@ ShareAnswer ask_mount_to_share(int fd) {
 
 ShareAnswer ask_volume_to_share(int stub_fd) {
   const Fd run_directory = open_run_directory(stub_fd);
-  return run_directory ? graphlane::ask_volume_to_share(run_directory.get(), stub_fd) : ShareAnswer();
+  return run_directory ? graphlane::ask_volume_to_share(run_directory.get(), stub_fd)
+                       : ShareAnswer();
 }
 
 }  // namespace graphlane::shim

@@ -19,13 +19,15 @@ struct ServerAnswer {
   // For 0 and EAGAIN: the answer is valid while *counter is `generation`.
   const Generation* counter = nullptr;
   uint64_t generation = 0;
-  DeviceCounts* counts = nullptr;  // for 0: the page to count in, kDeviceCountMax entries; null: none
+  // for 0: the page to count in, kDeviceCountMax entries; null: none
+  DeviceCounts* counts = nullptr;
 
-  // For 0: the parts, which the caller must close, and the reply about the file. `directories` are N
-  // names, each with its NUL.
+  // For 0: the parts, which the caller must close, and the reply about the file. `directories` are
+  // N names, each with its NUL.
   const ServerReply* reply = nullptr;
   int parts[kDeviceCountMax] = {};
-  // Whether reads must be verified. If so, each part's `.sum`, or the part itself; the caller must close them.
+  // Whether reads must be verified. If so, each part's `.sum`, or the part itself; the caller must
+  // close them.
   bool has_sums = false;
   int sums[kDeviceCountMax] = {};
   const char* directories = nullptr;
@@ -35,11 +37,12 @@ struct ServerAnswer {
 // Returns within twice kServerPatience, whatever the server does. Keeps no descriptor open.
 ServerAnswer ask_server(int fd);
 
-// As ask_server(), for writing: the parts are open for that. `connection` (for 0) leads to the server,
-// which must be asked before each write.
+// As ask_server(), for writing: the parts are open for that. `connection` (for 0) leads to the
+// server, which must be asked before each write.
 ServerAnswer ask_to_write(int fd, Fd* connection);
 
-// For a map of the file's pages: a descriptor that keeps all processes from changing the file. Empty: refused.
+// For a map of the file's pages: a descriptor that keeps all processes from changing the file.
+// Empty: refused.
 Fd ask_mount_to_map(int fd);
 
 // To share reads of the file. By a descriptor over a mount: asks that mount's server.

@@ -49,8 +49,8 @@ Failure open_devices_of(int fd, const Layout& layout, VolumeDevices* volume, Dev
   }
   if (wrong != nullptr) return {path.c_str(), wrong, error_for_program(errno)};
   Failure failure = devices->open(*volume);
-  // Another process may just have raised the epoch, so that the devices are newer than volume.json was
-  // when it was read.
+  // Another process may just have raised the epoch, so that the devices are newer than volume.json
+  // was when it was read.
   if (failure && (wrong = read_volume_file(path.view(), volume)) == nullptr) {
     *devices = {};
     failure = devices->open(*volume);
@@ -77,7 +77,8 @@ int create_parts(const Devices& devices, const Layout& layout) {
     const Result<Fd> part = create_part(root, layout.file_id);
     int error = part ? 0 : part.error().code;
     if (part) {
-      error = write_part_record(part->get(), part_of(root, layout), record_of(layout, d, PartRecord::kMaking));
+      error = write_part_record(part->get(), part_of(root, layout),
+                                record_of(layout, d, PartRecord::kMaking));
     }
     if (error != 0) {
       remove_parts(devices, layout);
@@ -93,7 +94,10 @@ int bind_parts(const Devices& devices, const Layout& layout, int stub_fd) {
     const Fd part = open_part(root, layout.file_id);
     if (!part) return errno;
     const PartRecord record = record_of(layout, d, PartRecord::kNew);
-    if (const int error = write_part_record(part.get(), part_of(root, layout), record); error != 0) return error;
+    if (const int error = write_part_record(part.get(), part_of(root, layout), record);
+        error != 0) {
+      return error;
+    }
   }
   return share_access(stub_fd, devices, layout.file_id);
 }

@@ -1,5 +1,5 @@
-// Devices: the open directories of a volume's devices, with their identities checked. The destructor
-// closes them.
+// Devices: the open directories of a volume's devices, with their identities checked. The
+// destructor closes them.
 //
 // Threads: under the SlowLock (volume_json.h).
 #pragma once
@@ -21,8 +21,8 @@ struct Failure {
   explicit operator bool() const { return subject != nullptr; }
 };
 
-// The program's own lack of descriptors, memory or rights keeps its errno. Any other failure is EIO for
-// the program.
+// The program's own lack of descriptors, memory or rights keeps its errno. Any other failure is EIO
+// for the program.
 int error_for_program(int code);
 
 // The volume's own directory, as an O_PATH descriptor.
@@ -39,12 +39,12 @@ class Devices {
   int fds_[kDeviceCountMax];
 };
 
-// Opens the device directories of the open stub's volume: the one that it lies in, which must also be
-// the one that it names. Fills `volume`.
+// Opens the device directories of the open stub's volume: the one that it lies in, which must also
+// be the one that it names. Fills `volume`.
 Failure open_devices_of(int fd, const Layout& layout, VolumeDevices* volume, Devices* devices);
 
-// Makes the parts of a new file: empty, owned by this user, and marked `making`. 0 or an errno; after
-// an error no part is left.
+// Makes the parts of a new file: empty, owned by this user, and marked `making`. 0 or an errno;
+// after an error no part is left.
 int create_parts(const Devices& devices, const Layout& layout);
 
 // Binds the parts to the layout's stub: first the records, then owner and mode. 0 or an errno.
@@ -62,8 +62,8 @@ const char* describe_part_error(const PartError& error);
 
 void remove_parts(const Devices& devices, const Layout& layout);
 
-// Gives the parts their stub's owner and mode. Without the stub's ACL, its mask must not open them to
-// the group. 0 or the last errno.
+// Gives the parts their stub's owner and mode. Without the stub's ACL, its mask must not open them
+// to the group. 0 or the last errno.
 int share_access(int stub_fd, const Devices& devices, const Uuid& file_id);
 
 }  // namespace graphlane::shim

@@ -29,7 +29,7 @@ namespace {
 
 constexpr timeval kMounterPatience{.tv_sec = 20, .tv_usec = 0};
 constexpr int kRingFdMax = 1024;  // descriptors that are checked for rings
-constexpr int kScriptsMax = 5;  // the kernel's limit
+constexpr int kScriptsMax = 5;    // the kernel's limit
 constexpr std::string_view kVolumeFile = "/.graphlane/volume.json";
 
 class KeptErrno {
@@ -61,7 +61,8 @@ bool has_failed(uint64_t root) {
 bool send_all(int socket, const void* data, size_t size) {
   constexpr size_t kPieceMax = 32 << 10;  // a message fits the socket's buffer
   for (auto* at = static_cast<const char*>(data); size > 0;) {
-    const iovec piece{.iov_base = const_cast<char*>(at), .iov_len = size < kPieceMax ? size : kPieceMax};
+    const iovec piece{.iov_base = const_cast<char*>(at),
+                      .iov_len = size < kPieceMax ? size : kPieceMax};
     if (!send_message(socket, {&piece, 1}, {})) return false;
     at += piece.iov_len;
     size -= piece.iov_len;
@@ -118,7 +119,8 @@ bool has_go_note(int fd, const Elf64_Phdr& header) {
   char note[256];
   const size_t size = header.p_filesz < sizeof note ? header.p_filesz : sizeof note;
   constexpr std::string_view kGo("\4\0\0\0Go\0\0", 8);  // type, then name
-  return read_at(fd, note, size, header.p_offset) && std::string_view(note, size).find(kGo) != std::string_view::npos;
+  return read_at(fd, note, size, header.p_offset) &&
+         std::string_view(note, size).find(kGo) != std::string_view::npos;
 }
 
 bool is_blind_elf(int fd, const Elf64_Ehdr& elf) {
@@ -126,7 +128,9 @@ bool is_blind_elf(int fd, const Elf64_Ehdr& elf) {
   bool has_loader = false;
   for (unsigned i = 0; i < elf.e_phnum; ++i) {
     Elf64_Phdr header;
-    if (!read_at(fd, &header, sizeof header, elf.e_phoff + uint64_t{i} * elf.e_phentsize)) return false;
+    if (!read_at(fd, &header, sizeof header, elf.e_phoff + uint64_t{i} * elf.e_phentsize)) {
+      return false;
+    }
     if (header.p_type == PT_NOTE && has_go_note(fd, header)) return true;
     if (header.p_type != PT_INTERP) continue;
     has_loader = true;
@@ -143,10 +147,13 @@ bool is_blind_elf(int fd, const Elf64_Ehdr& elf) {
 bool changes_identity(int fd) {
   struct stat st;
   if (sys::fstat(fd, &st) != 0) return false;
-  const bool user = (st.st_mode & S_ISUID) != 0 && st.st_uid != static_cast<uid_t>(::syscall(SYS_getuid));
-  const bool group = (st.st_mode & S_ISGID) != 0 && st.st_gid != static_cast<gid_t>(::syscall(SYS_getgid));
+  const bool user =
+      (st.st_mode & S_ISUID) != 0 && st.st_uid != static_cast<uid_t>(::syscall(SYS_getuid));
+  const bool group =
+      (st.st_mode & S_ISGID) != 0 && st.st_gid != static_cast<gid_t>(::syscall(SYS_getgid));
   return user || group ||
-         (::syscall(SYS_getuid) != 0 && ::syscall(SYS_fgetxattr, fd, "security.capability", nullptr, 0) > 0);
+         (::syscall(SYS_getuid) != 0 &&
+          ::syscall(SYS_fgetxattr, fd, "security.capability", nullptr, 0) > 0);
 }
 
 }  // namespace
@@ -164,12 +171,15 @@ void foresee(int directory, const char* path, int flags) {
   const uint64_t root = hash_of(place.view());
   if (has_failed(root)) return;
   const Fd mounter = connect_to_mounter();
-  const MountRequest request{.kind = MountRequest::kPath, .text_bytes = static_cast<uint32_t>(place.view().size())};
+  const MountRequest request{.kind = MountRequest::kPath,
+                             .text_bytes = static_cast<uint32_t>(place.view().size())};
   if (mounter && send_all(mounter.get(), &request, sizeof request) &&
-      send_all(mounter.get(), place.view().data(), place.view().size()) && is_answered(mounter.get())) {
+      send_all(mounter.get(), place.view().data(), place.view().size()) &&
+      is_answered(mounter.get())) {
     return;
   }
-  failed_roots[failed_count.fetch_add(1, std::memory_order_relaxed) % kFailedMax].store(root, std::memory_order_relaxed);
+  failed_roots[failed_count.fetch_add(1, std::memory_order_relaxed) % kFailedMax].store(
+      root, std::memory_order_relaxed);
 }
 
 bool is_blind(const char* path) {
@@ -182,7 +192,8 @@ bool is_blind(const char* path) {
       char text[256];
     } head = {};
     const ssize_t length = fd ? sys::pread(fd.get(), &head, sizeof head, 0) : -1;
-    if (length >= static_cast<ssize_t>(sizeof head.elf) && std::memcmp(&head, ELFMAG, SELFMAG) == 0) {
+    if (length >= static_cast<ssize_t>(sizeof head.elf) &&
+        std::memcmp(&head, ELFMAG, SELFMAG) == 0) {
       return is_blind_elf(fd.get(), head.elf) || changes_identity(fd.get());
     }
     if (length < 3 || head.text[0] != '#' || head.text[1] != '!') return false;
@@ -220,7 +231,10 @@ bool names_unmounted(char* const* words) {
 
 int serve_alone() {
   static std::atomic<bool> is_alone{false};
-  if (settings().program == nullptr || settings().no_mount || is_alone.load(std::memory_order_relaxed)) return 0;
+  if (settings().program == nullptr || settings().no_mount ||
+      is_alone.load(std::memory_order_relaxed)) {
+    return 0;
+  }
   Text<40> link;
   char target[32];
   const int limit = internal_fd_floor() < kRingFdMax ? internal_fd_floor() : kRingFdMax;
@@ -228,7 +242,10 @@ int serve_alone() {
     link.cut(0);
     link << "/proc/self/fd/" << static_cast<uint64_t>(fd);
     const long length = ::syscall(SYS_readlinkat, AT_FDCWD, link.c_str(), target, sizeof target);
-    if (length > 0 && std::string_view(target, static_cast<size_t>(length)) == "anon_inode:[io_uring]") return EIO;
+    if (length > 0 &&
+        std::string_view(target, static_cast<size_t>(length)) == "anon_inode:[io_uring]") {
+      return EIO;
+    }
   }
   (void)hide_unseen_io();
   is_alone.store(true, std::memory_order_relaxed);
@@ -258,7 +275,9 @@ bool foresee_program(const ProgramCall& call) {
     }
   }
   if (!sent || !is_answered(mounter.get())) {
-    complain(call.words[0], "the preload library is not in it, and its volumes could not be mounted; it may read stubs");
+    complain(call.words[0],
+             "the preload library is not in it, and its volumes could not be mounted; it may read "
+             "stubs");
   }
   return true;
 }

@@ -39,26 +39,33 @@ bool parse_directories(const char* text, size_t length) {
 }
 
 // Fails for a file in state `open` that has lost bytes, instead of reading it as a shorter one.
-Failure check_open_parts(const Layout& layout, const Devices& roots, PartFiles* parts, uint64_t* bytes_max) {
+Failure check_open_parts(const Layout& layout, const Devices& roots, PartFiles* parts,
+                         uint64_t* bytes_max) {
   if (layout.state != FileState::kOpen) return {};
-  const OpenSize open = look_at_open(layout, {.parts = parts->all_buffered(), .roots = roots.roots(),
-                                              .volume = layout.volume, .file_id = layout.file_id,
+  const OpenSize open = look_at_open(layout, {.parts = parts->all_buffered(),
+                                              .roots = roots.roots(),
+                                              .volume = layout.volume,
+                                              .file_id = layout.file_id,
                                               .geometry = layout.geometry});
   if (open.is_cut) *bytes_max = open.bytes;
   if (!open.is_damaged()) return {};
   parts->close();
   return {located_devices.roots[open.short_device].c_str(),
-          "the part has lost bytes that the file had (graphlane export --salvage saves the others)", EIO};
+          "the part has lost bytes that the file had (graphlane export --salvage saves the others)",
+          EIO};
 }
 
-Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* parts, uint64_t* bytes_max) {
+Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* parts,
+                        uint64_t* bytes_max) {
   Devices roots;
   if (const Failure failure = open_devices_of(fd, layout, &located_devices, &roots)) return failure;
   if (located_devices.format == 1 && (flags & O_ACCMODE) != O_RDONLY) {
-    return {stub_path.c_str(), "a volume of format 1 is read only (graphlane check --upgrade)", EROFS};
+    return {stub_path.c_str(), "a volume of format 1 is read only (graphlane check --upgrade)",
+            EROFS};
   }
   const bool by_volume = settings().verify == Verify::kByVolume;
-  const bool verifies = by_volume ? located_devices.verifies_reads : settings().verify == Verify::kRead;
+  const bool verifies =
+      by_volume ? located_devices.verifies_reads : settings().verify == Verify::kRead;
   reads_are_verified.store(verifies, std::memory_order_relaxed);
   PartError error;
   bool is_lost = false;
@@ -66,7 +73,8 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
   for (int i = 0; i < 2; ++i) {
     const Result<StubSeen> seen = identify_stub(fd);
     if (!seen) return {stub_path.c_str(), error_text(seen.error().code), EIO};
-    const PartsOwner owner{.stub = *seen, .volume_format = located_devices.format, .is_lost_and_found = is_lost};
+    const PartsOwner owner{
+        .stub = *seen, .volume_format = located_devices.format, .is_lost_and_found = is_lost};
     const Result<void, PartError> opened = parts->open(roots.roots(), layout, flags, &owner);
     if (opened) return check_open_parts(layout, roots, parts, bytes_max);
     error = opened.error();
@@ -74,7 +82,8 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
     if (i == 0 && error.ownership == Ownership::kNeverSynced && (flags & O_ACCMODE) != O_RDONLY) {
       const int failed = remake_parts(roots.roots(), layout, fd, owner);
       if (failed != 0 && failed != EIO) {
-        return {stub_path.c_str(), "cannot make its parts, of which a power failure left some", error_for_program(failed)};
+        return {stub_path.c_str(), "cannot make its parts, of which a power failure left some",
+                error_for_program(failed)};
       }
       continue;
     }
@@ -83,7 +92,8 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
     constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 2'000'000};
     if (i == 0) ::syscall(SYS_nanosleep, &kPause, nullptr);
   }
-  const bool is_of_stub = error.ownership == Ownership::kCopy || error.ownership == Ownership::kOldFormat;
+  const bool is_of_stub =
+      error.ownership == Ownership::kCopy || error.ownership == Ownership::kOldFormat;
   return {is_of_stub ? stub_path.c_str() : located_devices.roots[error.device_index].c_str(),
           describe_part_error(error), error_for_program(error.code)};
 }
@@ -99,10 +109,14 @@ Located take(const ServerAnswer& answer, Origin origin, int flags, PartFiles* pa
   parts->adopt({answer.parts, answer.reply->device_count}, flags);
   located_devices.count = answer.reply->device_count;
   const bool is_stub = decode_stub(answer.reply->stub, &located.layout) == StubVerdict::kStub;
-  if (is_stub && answer.has_sums) parts->adopt_sums({answer.sums, answer.reply->device_count}, located.layout);
-  else if (answer.has_sums) for (const int fd : std::span(answer.sums, answer.reply->device_count)) sys::close(fd);
-  if (is_stub &&
-      located.layout.geometry.device_count == located_devices.count &&
+  if (is_stub && answer.has_sums) {
+    parts->adopt_sums({answer.sums, answer.reply->device_count}, located.layout);
+  } else if (answer.has_sums) {
+    for (const int fd : std::span(answer.sums, answer.reply->device_count)) {
+      sys::close(fd);
+    }
+  }
+  if (is_stub && located.layout.geometry.device_count == located_devices.count &&
       parse_directories(answer.directories, answer.directories_length)) {
     located.origin = origin;
   }
@@ -139,7 +153,8 @@ Located locate_stub(int fd, const struct stat& st, Access access, PartFiles* par
     find_path(fd, &stub_path);
     Text<512> reason;
     reason << failure.subject << ": " << failure.reason;
-    complain(stub_path.view(), failure.subject == stub_path.view() ? failure.reason : reason.view());
+    complain(stub_path.view(),
+             failure.subject == stub_path.view() ? failure.reason : reason.view());
     located.error = failure.error;
     return located;
   }
@@ -177,11 +192,15 @@ uint64_t size_by_parts(int fd, const Layout& layout) {
     if (!layout.is_new) continue;
     if (!places[d] && errno == ENOENT) return 0;  // it was never synced
     PartRecord record;
-    const Result<RecordVerdict> verdict = read_part_record(parts[d], part_of(roots.roots()[d], layout), &record);
+    const Result<RecordVerdict> verdict =
+        read_part_record(parts[d], part_of(roots.roots()[d], layout), &record);
     if (verdict && (*verdict != RecordVerdict::kRecord || record.stub == StubIdentity{})) return 0;
   }
-  return look_at_open(layout, {.parts = {parts, located_devices.count}, .roots = roots.roots(),
-                               .volume = layout.volume, .file_id = layout.file_id, .geometry = layout.geometry})
+  return look_at_open(layout, {.parts = {parts, located_devices.count},
+                               .roots = roots.roots(),
+                               .volume = layout.volume,
+                               .file_id = layout.file_id,
+                               .geometry = layout.geometry})
       .bytes;
 }
 
@@ -193,7 +212,9 @@ Fd open_run_directory(int stub_fd) {
   return Fd(sys::openat(AT_FDCWD, stub_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-const char* located_device(uint32_t device_index) { return located_devices.roots[device_index].c_str(); }
+const char* located_device(uint32_t device_index) {
+  return located_devices.roots[device_index].c_str();
+}
 
 bool is_stub(int fd, const struct stat& st, Layout* layout) {
   if (!S_ISREG(st.st_mode) || st.st_size != kStubSize || lies_on_fuse(fd)) return false;

@@ -20,12 +20,12 @@
 namespace graphlane::shim {
 
 enum class Origin : uint8_t {
-  kForeign,    // an ordinary file
-  kMount,      // striped, over a mount
-  kWritten,    // striped, over a mount, with a writer: FUSE serves it
-  kLinked,     // striped, over a mount, written by this process: FUSE serves all but large writes
-  kStub,       // striped, and the descriptor is the stub's
-  kDamaged,    // a stub that cannot be served; a message was printed
+  kForeign,  // an ordinary file
+  kMount,    // striped, over a mount
+  kWritten,  // striped, over a mount, with a writer: FUSE serves it
+  kLinked,   // striped, over a mount, written by this process: FUSE serves all but large writes
+  kStub,     // striped, and the descriptor is the stub's
+  kDamaged,  // a stub that cannot be served; a message was printed
 };
 
 struct Located {
@@ -33,19 +33,20 @@ struct Located {
   int error = 0;  // kDamaged: the errno of reads
   Layout layout;
   statx_timestamp stub_ctime = {};  // kStub: from before it was read
-  uint64_t bytes_max = kNoBound;    // kStub: the file's end if a power failure left longer parts (OpenSize::is_cut)
+  // kStub: the file's end if a power failure left longer parts (OpenSize::is_cut)
+  uint64_t bytes_max = kNoBound;
   // Over a mount: how long the answer is valid.
   const Generation* counter = nullptr;
   uint64_t generation = 0;
   DeviceCounts* counts = nullptr;  // the server's; null: it has none (ask_server.h)
 };
 
-// `st` is the descriptor's. For kMount and kStub `parts` is open. If a mount's server does not answer,
-// the file is kForeign, and FUSE serves it.
+// `st` is the descriptor's. For kMount and kStub `parts` is open. If a mount's server does not
+// answer, the file is kForeign, and FUSE serves it.
 Located locate(int fd, const struct stat& st, Access access, PartFiles* parts);
 
-// As locate(), for large writes by a descriptor over a mount: kLinked, with the server's connection,
-// or kForeign.
+// As locate(), for large writes by a descriptor over a mount: kLinked, with the server's
+// connection, or kForeign.
 Located locate_to_write(int fd, PartFiles* parts, Fd* connection);
 
 // The size of an open stub's file by its parts, looked up by name; `fd` is the stub's.

@@ -27,17 +27,22 @@ bool all_parts_name_another(int stub_fd, const Layout& layout) {
 }  // namespace
 
 int empty_refused_stub(int directory, const char* path, int flags) {
-  const Fd stub = lifted(Fd(sys::openat(directory, path, O_RDWR | O_CLOEXEC | O_NONBLOCK | (flags & O_NOFOLLOW))));
+  const Fd stub = lifted(
+      Fd(sys::openat(directory, path, O_RDWR | O_CLOEXEC | O_NONBLOCK | (flags & O_NOFOLLOW))));
   if (!stub) return errno;
   // Locks it, so that its content does not change during the check.
   for (const StubLock lock : {StubLock::kChange, StubLock::kParts}) {
-    if (const Result<void> mine = lock_stub(stub.get(), lock, F_WRLCK); !mine) return mine.error().code;
+    if (const Result<void> mine = lock_stub(stub.get(), lock, F_WRLCK); !mine) {
+      return mine.error().code;
+    }
   }
   struct stat st;
   Layout layout;
   if (sys::fstat(stub.get(), &st) != 0) return errno;
   if (!is_stub(stub.get(), st, &layout)) return EIO;
-  if (!is_copied_stub(stub.get(), layout) && !all_parts_name_another(stub.get(), layout)) return EIO;
+  if (!is_copied_stub(stub.get(), layout) && !all_parts_name_another(stub.get(), layout)) {
+    return EIO;
+  }
   if (::syscall(SYS_ftruncate, stub.get(), off_t{0}) != 0) return errno;
   identify_anew(st);
   return 0;

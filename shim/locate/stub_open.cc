@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "iomgr/base/files/reopen.h"
+#include "iomgr/volume/name_lock.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/stub/part_record_io.h"
 #include "shim/base/held_signals.h"
@@ -11,9 +12,8 @@
 #include "shim/base/text.h"
 #include "shim/fd/open_file.h"
 #include "shim/hooks/hooks.h"
-#include "shim/locate/devices.h"
-#include "iomgr/volume/name_lock.h"
 #include "shim/locate/check_wait.h"
+#include "shim/locate/devices.h"
 #include "shim/locate/locate.h"
 #include "shim/locate/refused_stub.h"
 #include "shim/locate/stub_path.h"
@@ -88,7 +88,9 @@ OpenFileRef acquire_writer(const Fd& place) {
 bool cannot_be_read(int directory, const char* path, int flags) {
   struct stat st;
   const int nofollow = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
-  if (::syscall(SYS_newfstatat, directory, path, &st, nofollow) != 0 || !has_stub_size(st)) return false;
+  if (::syscall(SYS_newfstatat, directory, path, &st, nofollow) != 0 || !has_stub_size(st)) {
+    return false;
+  }
   const Fd place = open_place(directory, path, flags);
   if (!place || sys::fstat(place.get(), &st) != 0 || !has_stub_size(st) ||
       ::syscall(SYS_faccessat2, place.get(), "", R_OK, AT_EMPTY_PATH | AT_EACCESS) == 0 ||
@@ -165,20 +167,22 @@ Made create(int directory, const char* path, mode_t* mode, Fd* stub) {
   const Fd parent = open_parent(directory, path);
   struct stat st;
   if (!parent || lies_on_fuse(parent.get())) return Made::kNotOurs;
-  if (::syscall(SYS_newfstatat, parent.get(), name, &st, AT_SYMLINK_NOFOLLOW) == 0) return Made::kThere;
+  if (::syscall(SYS_newfstatat, parent.get(), name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+    return Made::kThere;
+  }
   find_path(parent.get(), &place_text);
   place_text << "/" << name;
   if (read_volume_file(place_text.view(), &volume) != nullptr || !wants_new(name) ||
       place_text.view().find("/.graphlane/") != std::string_view::npos) {
     return Made::kNotOurs;
   }
-  Layout layout{.volume = volume.volume,
-                .file_id = Uuid::random(),
-                .geometry = {.stripe_depth_bytes = volume.stripe_depth_bytes,
-                             .device_count = volume.count},
-                .logical_size = kNoBound,
-                .state = FileState::kOpen,
-                .is_new = true};
+  Layout layout{
+      .volume = volume.volume,
+      .file_id = Uuid::random(),
+      .geometry = {.stripe_depth_bytes = volume.stripe_depth_bytes, .device_count = volume.count},
+      .logical_size = kNoBound,
+      .state = FileState::kOpen,
+      .is_new = true};
   // At random, because a short file lies on one device.
   layout.geometry.first_device = layout.file_id.bytes[15] % volume.count;
   if (!layout.geometry.valid()) return Made::kNotOurs;
@@ -217,7 +221,9 @@ int truncate_at(int directory, const char* path, int flags, off_t size) {
   const int fd = open_existing(directory, path, O_RDWR | O_CLOEXEC | (flags & O_NOFOLLOW));
   if (fd < 0) return errno == EIO && size == 0 ? empty_refused_stub(directory, path, flags) : errno;
   int error = EIO;
-  if (const OpenFileRef file = acquire_stub(fd)) error = resize_striped(file, static_cast<uint64_t>(size));
+  if (const OpenFileRef file = acquire_stub(fd)) {
+    error = resize_striped(file, static_cast<uint64_t>(size));
+  }
   close_program_fd(fd);
   return error;
 }
@@ -268,7 +274,10 @@ bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd)
       case Made::kNotOurs: return false;
       case Made::kThere:
         // Otherwise libc would open its stub.
-        if (is_stub_at(directory, path, (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0, &layout)) continue;
+        if (is_stub_at(directory, path, (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0,
+                       &layout)) {
+          continue;
+        }
         return false;
       case Made::kDone: *fd = give_made(directory, path, std::move(stub), flags, mode); return true;
       case Made::kFailed: break;

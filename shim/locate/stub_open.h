@@ -1,5 +1,5 @@
-// Without a mount: opens a striped file for writing, and makes one where the volume's policy stripes
-// new files of that name.
+// Without a mount: opens a striped file for writing, and makes one where the volume's policy
+// stripes new files of that name.
 //
 // Threads: everything is safe from any.
 #pragma once
@@ -14,8 +14,8 @@ namespace graphlane::shim {
 // opens for reading, ordinary files, and files on a mount.
 bool open_stub(int directory, const char* path, int flags, mode_t mode, int* fd);
 
-// Whether this may be a stub that the process may write, but not read: libc would open it for writing,
-// and the program would damage it.
+// Whether this may be a stub that the process may write, but not read: libc would open it for
+// writing, and the program would damage it.
 bool may_be_unreadable_stub(int directory, const char* path, int flags);
 
 // As open_stub(), for truncate(2).

@@ -39,8 +39,7 @@ bool has_stub_size(int fd) {
   return sys::fstat(fd, &st) == 0 && has_stub_size(st);
 }
 
-bool is_stub_at(int directory, const char* path, int flags, const struct stat& st,
-                Layout* layout) {
+bool is_stub_at(int directory, const char* path, int flags, const struct stat& st, Layout* layout) {
   if (!has_stub_size(st)) return false;
   if (size_if_open(st, &layout->logical_size)) return true;
   if (may_have_locks_on(st)) return false;
@@ -49,8 +48,7 @@ bool is_stub_at(int directory, const char* path, int flags, const struct stat& s
   // NONBLOCK, because the name may have become a FIFO meanwhile.
   const Fd fd(sys::openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | nofollow));
   struct stat opened;
-  const bool stub =
-      fd && sys::fstat(fd.get(), &opened) == 0 && is_stub(fd.get(), opened, layout);
+  const bool stub = fd && sys::fstat(fd.get(), &opened) == 0 && is_stub(fd.get(), opened, layout);
   if (stub) layout->logical_size = current_size(fd.get(), *layout);
   errno = saved_errno;
   return stub;
@@ -93,10 +91,11 @@ std::atomic<bool> explained[kRefusalCount];
 void explain_once(Refusal refusal, std::string_view path) {
   const int kind = static_cast<int>(refusal);
   if (explained[kind].exchange(true, std::memory_order_relaxed)) return;
-  complain(path, Text<256>()
-                     .operator<<(kRefusals[kind])
-                     .operator<<(" without a mount; run it without --no-mount, or over graphlane mount")
-                     .view());
+  complain(path,
+           Text<256>()
+               .operator<<(kRefusals[kind])
+               .operator<<(" without a mount; run it without --no-mount, or over graphlane mount")
+               .view());
 }
 
 void explain_once(Refusal refusal, int fd) {

@@ -1,5 +1,5 @@
-// StubWatch: caches the size in a stub while the stub is unchanged. Its ctime is the generation: every
-// change of a file's size writes its stub first.
+// StubWatch: caches the size in a stub while the stub is unchanged. Its ctime is the generation:
+// every change of a file's size writes its stub first.
 //
 // A stub that was changed a moment ago (is_fresh()) is not cached.
 //

@@ -144,8 +144,8 @@ Document document;  // under the SlowLock
 bool is_lack(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
 // Opens the volume.json of the nearest trusted directory above, and sets `path` to it. Null, or the
-// reason why there is none. A lack of descriptors or memory (errno) ends the search, because a volume
-// further up would be another one.
+// reason why there is none. A lack of descriptors or memory (errno) ends the search, because a
+// volume further up would be another one.
 const char* read_nearest(std::string_view file, PathText& path) {
   static PathText directory, control;  // under the SlowLock
   const char* wrong = "no readable .graphlane/volume.json above the stub";
@@ -188,14 +188,17 @@ bool read_home(StubIdentity* home, uint64_t* epoch) {
 }
 
 // Whether the .graphlane below the directory is the one that volume.json names. On btrfs it also
-// compares the filesystem's id, because snapshots keep the rest. False, with errno if it cannot be opened.
+// compares the filesystem's id, because snapshots keep the rest. False, with errno if it cannot be
+// opened.
 bool is_at_home(const PathText& directory, const VolumeDevices& devices) {
   static PathText path;  // under the SlowLock
   path.cut(0);
   path << directory.view() << "/.graphlane";
   errno = 0;
-  const Fd control(sys::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  const Result<StubSeen> seen = control ? identify_stub(control.get()) : Result<StubSeen>(last_errno());
+  const Fd control(
+      sys::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const Result<StubSeen> seen =
+      control ? identify_stub(control.get()) : Result<StubSeen>(last_errno());
   if (!seen || !is_identity(devices.home, seen->identity)) return false;
   const std::optional<uint64_t> filesystem = document.number("filesystem", document.find("home"));
   if (!filesystem) return true;
@@ -219,7 +222,9 @@ const char* read_volume_file(std::string_view file, VolumeDevices* devices) {
     return "the volume's volume.json is damaged or of another format";
   }
   devices->format = static_cast<uint32_t>(format);
-  if (!read_home(&devices->home, &devices->epoch)) return "the volume's volume.json does not say where it belongs";
+  if (!read_home(&devices->home, &devices->epoch)) {
+    return "the volume's volume.json does not say where it belongs";
+  }
   if (format > 1 && !is_at_home(devices->directory, *devices)) {
     if (is_lack(errno)) return strerrordesc_np(errno);
     return "this directory is a copy of the volume, or was moved: see graphlane adopt";
@@ -234,7 +239,9 @@ const char* read_volume_file(std::string_view file, VolumeDevices* devices) {
   for (int i = 0; i < count; ++i) {
     PathText& root = devices->roots[i];
     document.element(directories, i, &root);
-    if (!root.view().starts_with('/')) return "a device's path in volume.json does not begin with /";
+    if (!root.view().starts_with('/')) {
+      return "a device's path in volume.json does not begin with /";
+    }
     root << "/graphlane-" << UuidText(*uuid).view();
     if (!root.ok()) return "a device's path in volume.json is too long";
   }
@@ -260,7 +267,9 @@ const char* check_device_file(int root_fd, const VolumeDevices& devices, uint32_
   StubIdentity home;
   uint64_t epoch = 0;
   if (!read_home(&home, &epoch)) return "device.json is damaged";
-  if (devices.format > 1 && document.number("format") != 2u) return "is an older copy of the device";
+  if (devices.format > 1 && document.number("format") != 2u) {
+    return "is an older copy of the device";
+  }
   if (devices.format > 1 && home != devices.home) {
     return "belongs to another directory of this volume: see graphlane adopt";
   }

@@ -31,8 +31,8 @@ bool is_ready(QueueSlot& slot, uint32_t epoch) {
   }
   if (slot.refused) return false;
   IoBackend chosen = IoBackend::kThreads;
-  const Result<IoQueue*> queue = make_io_queue(settings().backend, kRequestDepth, &slot.storage,
-                                               &chosen, internal_fd_floor());
+  const Result<IoQueue*> queue =
+      make_io_queue(settings().backend, kRequestDepth, &slot.storage, &chosen, internal_fd_floor());
   // A synchronous queue gains nothing over none.
   if (!queue || chosen == IoBackend::kThreads) {
     slot.refused = true;

@@ -21,8 +21,8 @@ namespace graphlane::shim {
 inline constexpr uint32_t kRequestDepth = 16;
 
 struct QueueSlot {
-  // The process_epoch() of the process with the holding thread, or 0. A slot held by a thread of the
-  // parent is free, because that thread does not exist in the child.
+  // The process_epoch() of the process with the holding thread, or 0. A slot held by a thread of
+  // the parent is free, because that thread does not exist in the child.
   std::atomic<uint32_t> holder{0};
   // Owned by the holder.
   IoQueue* queue = nullptr;

@@ -89,8 +89,11 @@ void give_way_to_sharing(bool shares, int64_t now_ms, IoEngine& engine) {
   const HeldSignals signals;
   if (!changing.lock_patiently()) return;
   if (gave.load(std::memory_order_relaxed) != shares) {
-    if (shares) cache->pause(engine);
-    else cache->resume();
+    if (shares) {
+      cache->pause(engine);
+    } else {
+      cache->resume();
+    }
     gave.store(shares, std::memory_order_relaxed);
   }
   changing.unlock();

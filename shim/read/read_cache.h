@@ -11,18 +11,18 @@
 
 namespace graphlane::shim {
 
-// Reads through the cache, as ExtentCache::read(). Nothing also without a cache (GRAPHLANE_CACHE=0, or
-// in a forked child), while the file is being changed, and if the caller's memory is not all mapped,
-// which the kernel must report.
+// Reads through the cache, as ExtentCache::read(). Nothing also without a cache (GRAPHLANE_CACHE=0,
+// or in a forked child), while the file is being changed, and if the caller's memory is not all
+// mapped, which the kernel must report.
 std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void* buffer,
                                   IoEngine& engine);
 
 // The range will be read soon; as ExtentCache::will_need().
 void will_need_cached(const OpenFileRef& file, ByteRange range, IoEngine& engine);
 
-// Shared reads need no copy here. While reads are shared, gives the memory back; takes it again when
-// nothing was shared for a while. `now_ms` is of a monotonic clock. `engine` completes what is in
-// flight.
+// Shared reads need no copy here. While reads are shared, gives the memory back; takes it again
+// when nothing was shared for a while. `now_ms` is of a monotonic clock. `engine` completes what is
+// in flight.
 void give_way_to_sharing(bool shares, int64_t now_ms, IoEngine& engine);
 
 // Whether all of the memory may be written: a copy into other memory would raise a signal, where

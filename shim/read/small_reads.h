@@ -5,12 +5,12 @@
 //   only in the mount's server        40 µs
 //
 // The server counts the kernel's requests (iomgr/server/server_protocol.h). A read that leaves the
-// count unchanged was a hit, and the next reads are left to the kernel, too. After a miss some reads
-// go to the parts, twice as many after each miss in a row.
+// count unchanged was a hit, and the next reads are left to the kernel, too. After a miss some
+// reads go to the parts, twice as many after each miss in a row.
 //
-// Threads: begin() and end() under the SlowLock. The rest is safe from any thread, without a reference
-// to the file. If the number is another file's by now, the kernel reads that one, and the only harm
-// is a wrong guess.
+// Threads: begin() and end() under the SlowLock. The rest is safe from any thread, without a
+// reference to the file. If the number is another file's by now, the kernel reads that one, and the
+// only harm is a wrong guess.
 #pragma once
 
 #include <sys/types.h>
@@ -43,8 +43,8 @@ class SmallReads {
   }
   void end() { served_.store(nullptr, std::memory_order_relaxed); }
 
-  // The kernel's result, if it was asked and has succeeded; nothing: read the parts. `read` is libc's
-  // call.
+  // The kernel's result, if it was asked and has succeeded; nothing: read the parts. `read` is
+  // libc's call.
   template <class Read>
   std::optional<ssize_t> by_kernel(Read read) {
     const Generation* const served = served_.load(std::memory_order_acquire);

@@ -25,7 +25,9 @@ bool is_on_disks(const OpenFile& file) {
 }
 
 void look_at_memory(uint64_t read_bytes) {
-  if (unlooked_bytes.fetch_add(read_bytes, relaxed) + read_bytes < SequencePredictor::kLookBytes) return;
+  if (unlooked_bytes.fetch_add(read_bytes, relaxed) + read_bytes < SequencePredictor::kLookBytes) {
+    return;
+  }
   unlooked_bytes.store(0, relaxed);
   const uint64_t available = memory_available_bytes();
   ahead_share.set_max(available / SequencePredictor::kAheadShare);
@@ -47,8 +49,11 @@ SweepStep::SweepStep(const OpenFileRef& file, ByteRange range)
   drops_ = !swept_->stays() && !is_read_by_others(*file);
   const uint64_t begun = sequence_predictor.arrive(file_id_, range);
   const uint64_t missing = begin_in_page_cache(swept_->map(), swept_->parts(), range);
-  if (begun == range.length_bytes) ahead_share.record_use(begun, missing);
-  else swept_files.record_use(*swept_, range.length_bytes, missing);
+  if (begun == range.length_bytes) {
+    ahead_share.record_use(begun, missing);
+  } else {
+    swept_files.record_use(*swept_, range.length_bytes, missing);
+  }
 }
 
 SweepStep::~SweepStep() {
@@ -59,7 +64,7 @@ SweepStep::~SweepStep() {
   SequencePredictor::Prediction next[SequencePredictor::kPredictionsMax];
   const uint64_t enough = std::max(SequencePredictor::kAheadEnough, range_.length_bytes);
   const uint32_t count = sequence_predictor.predict(file_id_, range_, size_bytes_,
-                                           std::min(ahead_share.bytes(), enough), next);
+                                                    std::min(ahead_share.bytes(), enough), next);
   for (uint32_t i = 0; i < count; ++i) {
     if (const SweptFiles::Ref file = swept_files.find(next[i].file_id)) {
       const uint64_t missing = begin_in_page_cache(file.map(), file.parts(), next[i].range);

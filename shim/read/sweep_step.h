@@ -3,10 +3,10 @@
 //   read ──► starts all its devices ──► the read itself ──► starts the next ranges
 //
 // A file that fits in memory is left to the page cache of its parts. But the kernel knows each part
-// alone: it reads ahead of one device while the others idle, and never reads ahead into the next file.
-// So a long read starts its I/O on all devices before it waits for any. Once it has its bytes, it
-// prefetches the ranges that the predictor expects next (iomgr/read/sequence_predictor.h). So the
-// disks work while the program computes.
+// alone: it reads ahead of one device while the others idle, and never reads ahead into the next
+// file. So a long read starts its I/O on all devices before it waits for any. Once it has its
+// bytes, it prefetches the ranges that the predictor expects next
+// (iomgr/read/sequence_predictor.h). So the disks work while the program computes.
 //
 // On disks only: devices with deep queues lose little by waiting. It needs no thread and no memory,
 // because the kernel fills its page cache (POSIX_FADV_WILLNEED).

@@ -55,8 +55,8 @@ bool SweptFiles::fill(File& slot, const OpenFile& file) {
   return true;
 }
 
-// A slot for a file with so many parts, perhaps that of the least recently read one. Null: all are in
-// use.
+// A slot for a file with so many parts, perhaps that of the least recently read one. Null: all are
+// in use.
 SweptFiles::File* SweptFiles::make_room(uint32_t part_count) {
   // An eighth of the program's descriptors, because it needs some, and so do open files.
   const auto parts_max = static_cast<uint32_t>(internal_fd_floor()) / 6;

@@ -1,13 +1,12 @@
-// SweptFiles: the files that this process has recently read through the page cache, with their parts.
-// The program may have closed them, but will come back to them.
+// SweptFiles: the files that this process has recently read through the page cache, with their
+// parts. The program may have closed them, but will come back to them.
 //
-// An engine with its edges in many files opens one, reads it, and closes it again. A prefetch of the
-// next one needs its parts open. And only a view over all of them tells whether they fit in memory
-// together.
+// An engine with its edges in many files opens one, reads it, and closes it again. A prefetch of
+// the next one needs its parts open. And only a view over all of them tells whether they fit in
+// memory together.
 //
-// Threads: everything is safe from any thread, under one lock. A signal handler that cannot have the
-// lock reads without this. Not across fork().
-// No allocation, no exceptions.
+// Threads: everything is safe from any thread, under one lock. A signal handler that cannot have
+// the lock reads without this. Not across fork(). No allocation, no exceptions.
 #pragma once
 
 #include <atomic>
@@ -56,6 +55,7 @@ class SweptFiles {
     // Whether its pages may stay in memory.
     bool stays() const { return file_->way.load(std::memory_order_relaxed) != Way::kLeaves; }
     bool is_kept() const { return file_->way.load(std::memory_order_relaxed) == Way::kKept; }
+
    private:
     File* file_ = nullptr;
   };
@@ -64,8 +64,8 @@ class SweptFiles {
   Ref use(const OpenFile& file, uint64_t size_bytes);
   Ref find(const Uuid& file_id);
 
-  // Checks whether all files fit in memory together, and if not, which may stay: as many as prove to
-  // fit. Closes the parts of removed files.
+  // Checks whether all files fit in memory together, and if not, which may stay: as many as prove
+  // to fit. Closes the parts of removed files.
   void share_memory(uint64_t available_bytes);
   // Reports how many prefetched or kept bytes were read, and how many of them were missing.
   void record_use(const Ref& file, uint64_t wanted_bytes, uint64_t missing_bytes);

@@ -23,8 +23,8 @@ void count(const OpenFile& file, const LaneIo& io) {
   file.counters[io.device_index]->count(io.op, io.moved_bytes);
 }
 
-// The gate of a disk, or of a device with a given depth, for I/O past the page cache. None in a forked
-// child, which does not know the I/Os in the gate.
+// The gate of a disk, or of a device with a given depth, for I/O past the page cache. None in a
+// forked child, which does not know the I/Os in the gate.
 DeviceGate* gate_for(const OpenFile& file, const LaneIo& io, bool direct) {
   DeviceGate* const gate = direct && settings().lanes ? file.gates[io.device_index] : nullptr;
   return gate != nullptr && gate->is_narrow() && is_first_process() ? gate : nullptr;
@@ -76,13 +76,17 @@ int move_in_turn(const OpenFile& file, RequestCutter& cutter, bool direct) {
   return 0;
 }
 
-// One request on all devices at once. Where a disk is busy it waits at the gate, and goes on with its
-// other I/O meanwhile.
+// One request on all devices at once. Where a disk is busy it waits at the gate, and goes on with
+// its other I/O meanwhile.
 class ParallelTransfer {
  public:
   ParallelTransfer(const OpenFile& file, const PartRequest& request, QueueSlot& slot)
-      : file_(file), cutter_(request), direct_(request.direct), meanwhile_(request.meanwhile),
-        slot_(slot), caller_(slot.wake_fd) {
+      : file_(file),
+        cutter_(request),
+        direct_(request.direct),
+        meanwhile_(request.meanwhile),
+        slot_(slot),
+        caller_(slot.wake_fd) {
     for (uint32_t i = 0; i < kRequestDepth; ++i) free_[i] = kRequestDepth - 1 - i;
   }
 
@@ -122,8 +126,11 @@ class ParallelTransfer {
       more_ = cutter_.next(&slot_.ios[i]);
       if (!more_) return;
       --free_count_;
-      if (enter(i)) push(i);
-      else waiting_[waiting_count_++] = i;
+      if (enter(i)) {
+        push(i);
+      } else {
+        waiting_[waiting_count_++] = i;
+      }
     }
   }
 
@@ -293,17 +300,20 @@ class InlineEngine final : public IoEngine {
 // A read within one stripe unit through the page cache is one call, as on a plain file. False: use
 // the general path.
 bool read_within_unit(const OpenFileRef& file, ByteRange range, void* buffer) {
-  if (range.length_bytes == 0 || range.end() > file.size() || file->parts->sums().verifies()) return false;
+  if (range.length_bytes == 0 || range.end() > file.size() || file->parts->sums().verifies()) {
+    return false;
+  }
   const Segment at = file->map.first_segment(range);
   if (at.length_bytes != range.length_bytes) return false;
-  const ssize_t n = sys::pread(file->parts->buffered(at.device_index), buffer, at.length_bytes,
-                               at.part_offset);
+  const ssize_t n =
+      sys::pread(file->parts->buffered(at.device_index), buffer, at.length_bytes, at.part_offset);
   if (n != static_cast<ssize_t>(at.length_bytes)) return false;
   file->counters[at.device_index]->count(IoOp::kRead, at.length_bytes);
   return true;
 }
 
-// Reads into a buffer that ends in unmapped memory: as with the kernel, the bytes before that arrive.
+// Reads into a buffer that ends in unmapped memory: as with the kernel, the bytes before that
+// arrive.
 ssize_t read_up_to_fault(const OpenFile& file, PartRequest request) {
   constexpr uint64_t kPage = 4096;
   Piece page = request.pieces.front();
@@ -396,10 +406,10 @@ ssize_t write_in_order(const OpenFileRef& file, uint64_t offset, const void* buf
   while (done < count && error == 0) {
     const Segment at =
         file->map.first_segment({.offset = offset + done, .length_bytes = count - done});
-    const int part = direct ? file->parts->direct(at.device_index)
-                            : file->parts->buffered(at.device_index);
-    const ssize_t n = sys::pwrite(part, static_cast<const char*>(buffer) + done, at.length_bytes,
-                                  at.part_offset);
+    const int part =
+        direct ? file->parts->direct(at.device_index) : file->parts->buffered(at.device_index);
+    const ssize_t n =
+        sys::pwrite(part, static_cast<const char*>(buffer) + done, at.length_bytes, at.part_offset);
     if (n > 0) {
       file->counters[at.device_index]->count(IoOp::kWrite, static_cast<uint64_t>(n));
       done += static_cast<size_t>(n);

@@ -1,13 +1,13 @@
 // Moves a striped file's bytes in the calling thread: the library has no thread of its own in a
 // foreign process.
 //
-// A request within one stripe unit is one pread or pwrite on the part. A larger one takes an I/O queue
-// from a small pool (queue_pool.h), sends one I/O to every device, and waits for all. Without a free
-// queue (more threads than queues, a sandbox) it goes device after device. Past the page cache, a
-// disk serves one request at a time (gates.h).
+// A request within one stripe unit is one pread or pwrite on the part. A larger one takes an I/O
+// queue from a small pool (queue_pool.h), sends one I/O to every device, and waits for all. Without
+// a free queue (more threads than queues, a sandbox) it goes device after device. Past the page
+// cache, a disk serves one request at a time (gates.h).
 //
-// Threads, signal handlers: lock-free unless it waits for a disk; signals are blocked while a queue is
-// used, and at gates.
+// Threads, signal handlers: lock-free unless it waits for a disk; signals are blocked while a queue
+// is used, and at gates.
 #pragma once
 
 #include <sys/types.h>
@@ -21,8 +21,8 @@ namespace graphlane::shim {
 // Bytes read, fewer than `count` only at end of file; or -errno. Keeps errno.
 ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, size_t count);
 
-// Tells whether the range, within the file, will be needed (POSIX_FADV_WILLNEED, …_DONTNEED): advises
-// the parts in the page cache, or prefetches past it. Keeps errno.
+// Tells whether the range, within the file, will be needed (POSIX_FADV_WILLNEED, …_DONTNEED):
+// advises the parts in the page cache, or prefetches past it. Keeps errno.
 void advise_striped(const OpenFileRef& file, ByteRange range, int advice);
 
 // Writes within the file's size on all devices at once. 0 or an errno; after an error it is unknown

@@ -211,15 +211,17 @@ bool is_replaceable(const OpenFile& file, const void* buffer, size_t length) {
 }
 
 bool show_range(const OpenFile& file, ByteRange range, char* buffer, bool waits) {
-  return segment_by_segment(file, range, buffer, [waits](int part, uint64_t at, char* to, size_t length) {
-    return show(part, at, to, length, waits);
-  });
+  return segment_by_segment(file, range, buffer,
+                            [waits](int part, uint64_t at, char* to, size_t length) {
+                              return show(part, at, to, length, waits);
+                            });
 }
 
 bool copy_range(const OpenFile& file, ByteRange range, char* buffer, bool waits) {
-  return segment_by_segment(file, range, buffer, [waits](int part, uint64_t at, char* to, size_t length) {
-    return copy(part, at, to, length, waits);
-  });
+  return segment_by_segment(file, range, buffer,
+                            [waits](int part, uint64_t at, char* to, size_t length) {
+                              return copy(part, at, to, length, waits);
+                            });
 }
 
 void hide(void* buffer, size_t length) {

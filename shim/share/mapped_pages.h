@@ -1,4 +1,5 @@
-// MappedPages: maps a file's pages into the buffer of a read instead of copying (GRAPHLANE_SHARE=map).
+// MappedPages: maps a file's pages into the buffer of a read instead of copying
+// (GRAPHLANE_SHARE=map).
 //
 //   buffer   | head | page | page | page | tail |
 //             copied   the part's own       copied
@@ -6,14 +7,14 @@
 // However many programs have a block in their buffers, it is in memory once. The pages are mapped
 // privately: a write to the buffer copies that page, as after a fork.
 //
-// **No process may change the file** while a buffer may show it: until the program, and all its forked
-// children, have ended. They hold StubLock::kMapped by a descriptor, the permit. A writer of the file
-// gets EBUSY.
+// **No process may change the file** while a buffer may show it: until the program, and all its
+// forked children, have ended. They hold StubLock::kMapped by a descriptor, the permit. A writer of
+// the file gets EBUSY.
 //
 // **Replaced memory** is private, writable, and not a stack; the kernel is asked each time. To the
 // program it stays the same, except for its registrations in the kernel. Locked pages (mlock), and
-// pages given to a device (a buffer registered with io_uring), are no longer those of the buffer. So
-// the user must ask for this mode.
+// pages given to a device (a buffer registered with io_uring), are no longer those of the buffer.
+// So the user must ask for this mode.
 //
 // Allocators expect zeros after madvise(MADV_DONTNEED). The library hooks that call, and restores
 // private memory first (hooks/memory.cc).
@@ -44,12 +45,12 @@ bool may_map(const OpenFile& file);
 // Whether the buffer's memory may be replaced by pages of the file.
 bool is_replaceable(const OpenFile& file, const void* buffer, size_t length);
 
-// Maps a range of the file into a replaceable buffer. False: it cannot be read, or (without `waits`)
-// some of it is not in the page cache. Part of the buffer may be mapped then.
+// Maps a range of the file into a replaceable buffer. False: it cannot be read, or (without
+// `waits`) some of it is not in the page cache. Part of the buffer may be mapped then.
 bool show_range(const OpenFile& file, ByteRange range, char* buffer, bool waits);
 
-// Replaces mapped whole pages of the buffer by private memory with any content. Call it before a read
-// into them, or the kernel would first copy the pages.
+// Replaces mapped whole pages of the buffer by private memory with any content. Call it before a
+// read into them, or the kernel would first copy the pages.
 void hide(void* buffer, size_t length);
 
 // The bytes mapped so far, of all files: for the report.

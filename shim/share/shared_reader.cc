@@ -33,8 +33,8 @@ constexpr uint64_t kSharedMin = 512 << 10;
 constexpr uint64_t kWindow = 12 * kExtentFrameBytes;
 static_assert(kWindow / kExtentFrameBytes < 64, "a bit a frame");
 
-// How often the free memory is checked for a file that is read through the page cache. By the clock,
-// because reads may be slow for lack of memory.
+// How often the free memory is checked for a file that is read through the page cache. By the
+// clock, because reads may be slow for lack of memory.
 constexpr int64_t kLookIntervalMs = 100;
 
 int64_t now_ms() {
@@ -50,7 +50,9 @@ uint32_t links_wanted() {
   uint64_t cpus[128] = {};
   const long bytes = ::syscall(SYS_sched_getaffinity, 0, sizeof cpus, cpus);
   uint32_t count = 0;
-  for (long i = 0; i < bytes / 8; ++i) count += static_cast<uint32_t>(__builtin_popcountll(cpus[i]));
+  for (long i = 0; i < bytes / 8; ++i) {
+    count += static_cast<uint32_t>(__builtin_popcountll(cpus[i]));
+  }
   return std::clamp(count, 1u, SharedReader::kLinksMax);
 }
 
@@ -70,7 +72,8 @@ class BorrowedLink {
   explicit operator bool() const { return link_ != nullptr; }
 
   bool tell(uint32_t magic, ByteRange range) const {
-    const ShareMessage message{.magic = magic, .offset = range.offset, .length_bytes = range.length_bytes};
+    const ShareMessage message{
+        .magic = magic, .offset = range.offset, .length_bytes = range.length_bytes};
     const int flags = MSG_NOSIGNAL | (magic == ShareMessage::kPassed ? MSG_DONTWAIT : 0);
     long sent;
     do sent = ::syscall(SYS_sendto, link_->fd, &message, sizeof message, flags, nullptr, 0);
@@ -83,7 +86,8 @@ class BorrowedLink {
     long received;
     do received = ::syscall(SYS_recvfrom, link_->fd, &reply, sizeof reply, 0, nullptr, nullptr);
     while (received < 0 && errno == EINTR);
-    const bool sensible = received == static_cast<long>(sizeof reply) && reply.magic == ShareReply::kMagic;
+    const bool sensible =
+        received == static_cast<long>(sizeof reply) && reply.magic == ShareReply::kMagic;
     return sensible ? reply.error : ETIMEDOUT;
   }
 
@@ -119,8 +123,8 @@ class Window {
     missing_ = (uint64_t{1} << count) - 1;
   }
 
-  // Copies or maps the missing frames that are in memory now. `waits`: also those that the kernel has
-  // reclaimed since the server fetched them. Returns whether all are done.
+  // Copies or maps the missing frames that are in memory now. `waits`: also those that the kernel
+  // has reclaimed since the server fetched them. Returns whether all are done.
   bool take(bool waits) {
     const auto take_range = shows_ ? show_range : copy_range;
     for (uint64_t left = missing_; left != 0; left &= left - 1) {
@@ -165,7 +169,10 @@ bool read_window(const OpenFile& file, ByteRange range, char* buffer, bool shows
 // The server has verified the pages, but the kernel may have evicted them and read them again.
 bool matches_sums(const OpenFileRef& file, ByteRange range, char* buffer) {
   const Piece piece{.range = range, .buffer = buffer};
-  return verify_pieces({.map = file->map, .parts = *file->parts, .size_bytes = file.size(), .pieces = {&piece, 1}}) == 0;
+  return verify_pieces({.map = file->map,
+                        .parts = *file->parts,
+                        .size_bytes = file.size(),
+                        .pieces = {&piece, 1}}) == 0;
 }
 
 // Uses a reader's state, which stays unchanged meanwhile; false: it is being replaced.
@@ -210,7 +217,8 @@ void ask_anew(const OpenFileRef& file) {
   reader.users.fetch_sub(SharedReader::kBusy, std::memory_order_release);
 }
 
-// Whether memory has room for the file and, as far as a server knows, for all other files that are read.
+// Whether memory has room for the file and, as far as a server knows, for all other files that are
+// read.
 bool has_room(const OpenFileRef& file) {
   const IoMode mode = settings().io_mode;
   if (mode == IoMode::kBuffered) return true;
@@ -264,7 +272,8 @@ bool is_to_share(const OpenFileRef& file, ByteRange range) {
   if (settings().maps) return true;  // mapping takes no memory
   int64_t looked = reader.looked_ms.load(relaxed);
   const int64_t now = now_ms();
-  if (now - looked >= kLookIntervalMs && reader.looked_ms.compare_exchange_strong(looked, now, relaxed)) {
+  if (now - looked >= kLookIntervalMs &&
+      reader.looked_ms.compare_exchange_strong(looked, now, relaxed)) {
     reader.fits.store(has_room(file), relaxed);
   }
   return !reader.fits.load(relaxed);

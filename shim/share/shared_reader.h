@@ -7,12 +7,12 @@
 //
 //   no room, no server   ──► nothing: the caller reads alone
 //
-// A process that is a file's only reader does not share, because that would cost a copy. Nor does it
-// share a file that fits in memory with all others that are read: the kernel shares those well. But
-// such a reader may have to share later, when others have taken the memory.
+// A process that is a file's only reader does not share, because that would cost a copy. Nor does
+// it share a file that fits in memory with all others that are read: the kernel shares those well.
+// But such a reader may have to share later, when others have taken the memory.
 //
-// Threads: read_shared() from any. Each takes a link, or waits for one: a thread that read alone would
-// read again what the others share. The rest under the SlowLock, and while no thread reads.
+// Threads: read_shared() from any. Each takes a link, or waits for one: a thread that read alone
+// would read again what the others share. The rest under the SlowLock, and while no thread reads.
 #pragma once
 
 #include <atomic>
@@ -47,12 +47,12 @@ struct SharedReader {
   mutable Link links[kLinksMax];
   mutable std::atomic<uint32_t> links_freed{0};  // a count
   mutable std::atomic<uint32_t> waiting{0};      // threads that wait for a link
-  mutable std::atomic<bool> dead{false};  // the server does not answer
+  mutable std::atomic<bool> dead{false};         // the server does not answer
   // For a file read through the page cache: when it was last checked whether it still fits.
   mutable std::atomic<int64_t> looked_ms{0};
   mutable std::atomic<bool> fits{true};
-  // Without a mount: the file's ctime at the last question to the server. After a change the server is
-  // asked again, when no thread reads; threads that read meanwhile read alone.
+  // Without a mount: the file's ctime at the last question to the server. After a change the server
+  // is asked again, when no thread reads; threads that read meanwhile read alone.
   std::atomic<int64_t> asked_ctime_ns{0};
   static constexpr int32_t kBusy = INT32_MIN;
   mutable std::atomic<int32_t> users{0};  // threads that read; below 0: it is being replaced
@@ -64,7 +64,8 @@ bool is_to_share(const OpenFileRef& file, ByteRange range);
 // Whether other processes read the file, as far as a server knows.
 bool is_read_by_others(const OpenFile& file);
 
-// The bytes read, fewer than asked only at the end of the file. Nothing: read otherwise, e.g. by `engine`.
+// The bytes read, fewer than asked only at the end of the file. Nothing: read otherwise, e.g. by
+// `engine`.
 std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void* buffer,
                                   IoEngine& engine);
 

@@ -33,11 +33,12 @@ class Link {
   // 0 or an errno. A server that does not answer is not asked again.
   template <class Question>
   int ask(const Question& question, WriteReply* reply) const {
-    const long sent = ::syscall(SYS_sendto, file_.link_fd, &question, sizeof question,
-                                MSG_NOSIGNAL, nullptr, 0);
-    const long got = sent != static_cast<long>(sizeof question)
-                         ? -1
-                         : ::syscall(SYS_recvfrom, file_.link_fd, reply, sizeof *reply, 0, nullptr, nullptr);
+    const long sent =
+        ::syscall(SYS_sendto, file_.link_fd, &question, sizeof question, MSG_NOSIGNAL, nullptr, 0);
+    const long got =
+        sent != static_cast<long>(sizeof question)
+            ? -1
+            : ::syscall(SYS_recvfrom, file_.link_fd, reply, sizeof *reply, 0, nullptr, nullptr);
     if (got == static_cast<long>(sizeof *reply) && reply->magic == WriteReply::kMagic) {
       return reply->error;
     }
@@ -74,7 +75,9 @@ ssize_t write_at(const OpenFileRef& file, int fd, const void* buffer, size_t cou
   if (offset % kBlockSize != 0 || !is_ordinary(fd, end)) return -1;
   const Link link(*file);
   WriteReply before, after;
-  if (!link || link.ask(WriteBegin{.offset = offset, .length_bytes = count}, &before) != 0) return -1;
+  if (!link || link.ask(WriteBegin{.offset = offset, .length_bytes = count}, &before) != 0) {
+    return -1;
+  }
   const ssize_t written = write_parts(file, offset, buffer, count, before.size_bytes);
   const auto moved = static_cast<uint64_t>(std::max<ssize_t>(written, 0));
   (void)link.ask(WriteEnd{.written_end = offset + moved}, &after);

@@ -1,7 +1,7 @@
-// Large writes over a mount, past the kernel: the program writes the parts itself, after it has asked
-// the mount's server (iomgr/server/server_protocol.h, "Writing"). FUSE serves all other writes: small
-// ones, those not of whole pages, appends, synchronous ones, and all while another process has the
-// file open.
+// Large writes over a mount, past the kernel: the program writes the parts itself, after it has
+// asked the mount's server (iomgr/server/server_protocol.h, "Writing"). FUSE serves all other
+// writes: small ones, those not of whole pages, appends, synchronous ones, and all while another
+// process has the file open.
 #pragma once
 
 #include <sys/types.h>

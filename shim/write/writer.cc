@@ -27,8 +27,8 @@ struct Quietly {
   ~Quietly() { errno = saved_errno; }
 };
 
-// Waits in a way that a signal can end, because any process that may read the part can hold this lock
-// for an unlimited time. 0 or an errno.
+// Waits in a way that a signal can end, because any process that may read the part can hold this
+// lock for an unlimited time. 0 or an errno.
 int lock_size(int part, const HeldSignals& signals) {
   constexpr int64_t kPauseMin = 100'000, kPauseMax = 5'000'000;  // ns
   for (int64_t pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
@@ -50,7 +50,9 @@ int mark_range(const OpenFile& file, ByteRange range) {
 // Call it before the file becomes shorter. 0 or an errno.
 int cut_sums(const OpenFile& file, uint64_t size) {
   for (uint32_t d = 0; d < file.parts->count(); ++d) {
-    if (const int error = file.parts->sums().cut(d, file.map.part_size(d, size)); error != 0) return error;
+    if (const int error = file.parts->sums().cut(d, file.map.part_size(d, size)); error != 0) {
+      return error;
+    }
   }
   return 0;
 }
@@ -69,14 +71,25 @@ class SizeChange {
   SizeChange(const OpenFile& file, const HeldSignals* signals)
       : file_(file), lock_(open_again(file.parts->buffered(0))) {
     error_ = lock_ ? 0 : errno;
-    if (lock_ && signals != nullptr) error_ = lock_size(lock_.get(), *signals);
-    else if (lock_ && ::syscall(SYS_flock, lock_.get(), LOCK_EX | LOCK_NB) != 0) error_ = errno;
+    if (lock_ && signals != nullptr) {
+      error_ = lock_size(lock_.get(), *signals);
+    } else if (lock_ && ::syscall(SYS_flock, lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+      error_ = errno;
+    }
     if (error_ != 0) return;
     const auto verdict = read_stub(file.stub_fd, kStubSize, &layout_);
-    if (!verdict) error_ = verdict.error().code;
-    else if (*verdict != StubVerdict::kStub || layout_.file_id != file.file_id) error_ = ESTALE;
-    else size_ = is_open() ? std::min(layout_.logical_size, size_of_parts(file)) : layout_.logical_size;
-    if (error_ == 0 && file.written_here && file.bytes_max.load(std::memory_order_relaxed) != kNoBound) cut_unwritten();
+    if (!verdict) {
+      error_ = verdict.error().code;
+    } else if (*verdict != StubVerdict::kStub || layout_.file_id != file.file_id) {
+      error_ = ESTALE;
+    } else {
+      size_ =
+          is_open() ? std::min(layout_.logical_size, size_of_parts(file)) : layout_.logical_size;
+    }
+    if (error_ == 0 && file.written_here &&
+        file.bytes_max.load(std::memory_order_relaxed) != kNoBound) {
+      cut_unwritten();
+    }
   }
 
   int error() const { return error_; }
@@ -111,13 +124,15 @@ class SizeChange {
     return said ? 0 : said.error().code;
   }
 
-  // The bound makes the cut atomic, because filesystems commit the parts one after the other. It must
-  // be durable first, or a power failure could keep the old bound and some cut parts.
+  // The bound makes the cut atomic, because filesystems commit the parts one after the other. It
+  // must be durable first, or a power failure could keep the old bound and some cut parts.
   int shrink(uint64_t size) {
     if (const int error = mark_range(file_, {}); error != 0) return error;
     if (const int error = say(size, true); error != 0) return error;
     if (const int error = cut_sums(file_, size); error != 0) return error;
-    if (const int error = lower_promises(parts_of(file_), size, /*durably=*/false); error != 0) return error;
+    if (const int error = lower_promises(parts_of(file_), size, /*durably=*/false); error != 0) {
+      return error;
+    }
     size_ = size;
     return set_part_sizes(size);
   }
@@ -150,16 +165,19 @@ class SizeChange {
     return !durably || ::syscall(SYS_fdatasync, file_.stub_fd) == 0 ? 0 : errno;
   }
 
-  // Repairs uneven parts of a dead writer. A cut must be durable before its bound is lifted, or a power
-  // failure could bring some parts back in their old length.
+  // Repairs uneven parts of a dead writer. A cut must be durable before its bound is lifted, or a
+  // power failure could bring some parts back in their old length.
   int even_out() {
     const bool has_bound = is_open() && layout_.logical_size != kNoBound;
     int error = has_bound ? cut_sums(file_, size_) : 0;
     if (error == 0) error = set_part_sizes(size_);
     if (error == 0 && has_bound) error = sync_sums(file_);
     // Lowers earlier promises, because they must not count against the new content.
-    if (error == 0 && !is_open()) error = promise_all_of_closed(parts_of(file_), size_);
-    else if (error == 0 && has_bound) error = lower_promises(parts_of(file_), size_, /*durably=*/true);
+    if (error == 0 && !is_open()) {
+      error = promise_all_of_closed(parts_of(file_), size_);
+    } else if (error == 0 && has_bound) {
+      error = lower_promises(parts_of(file_), size_, /*durably=*/true);
+    }
     for (uint32_t d = 0; error == 0 && has_bound && d < file_.parts->count(); ++d) {
       if (::syscall(SYS_fsync, file_.parts->buffered(d)) != 0) error = errno;
     }
@@ -184,8 +202,8 @@ class SizeChange {
   uint64_t size_ = 0;
 };
 
-// The first sync of a new file: its parts and their records, then the stub, which records it. After it
-// a power failure leaves no empty file. 0 or an errno.
+// The first sync of a new file: its parts and their records, then the stub, which records it. After
+// it a power failure leaves no empty file. 0 or an errno.
 int sync_new(const OpenFile& file, const HeldSignals& signals) {
   Layout layout;
   const auto verdict = read_stub(file.stub_fd, kStubSize, &layout);
@@ -203,7 +221,9 @@ bool too_large(uint64_t end) { return end > static_cast<uint64_t>(INT64_MAX); }
 // Writes from front to back, piece after piece. Bytes or -errno.
 ssize_t write_pieces(const OpenFileRef& file, const Memory& memory, size_t wanted, uint64_t offset,
                      bool extends) {
-  if (const int error = mark_range(*file, {.offset = offset, .length_bytes = wanted}); error != 0) return -error;
+  if (const int error = mark_range(*file, {.offset = offset, .length_bytes = wanted}); error != 0) {
+    return -error;
+  }
   size_t total = 0;
   for (int i = 0; total < wanted; ++i) {
     const size_t length = std::min(memory.iov[i].iov_len, wanted - total);
@@ -228,16 +248,21 @@ ssize_t write_extending(const OpenFileRef& file, const Memory& memory, size_t wa
   if (append) *offset = change.size();
   if (too_large(*offset + wanted)) return -EFBIG;
   int error = 0;
-  if (*offset > change.size()) error = change.grow(*offset);
-  else if (*offset + wanted > change.size()) error = change.allow_growth();
+  if (*offset > change.size()) {
+    error = change.grow(*offset);
+  } else if (*offset + wanted > change.size()) {
+    error = change.allow_growth();
+  }
   return error != 0 ? -error : write_pieces(file, memory, wanted, *offset, true);
 }
 
-// Records the synced size. Skips it while another process changes the size, because that one records
-// its own.
+// Records the synced size. Skips it while another process changes the size, because that one
+// records its own.
 void note_synced(const OpenFile& file, uint64_t size) {
   const SizeChange now(file, nullptr);
-  if (now.error() == 0 && now.says_open()) promise_synced(parts_of(file), std::min(size, now.size()));
+  if (now.error() == 0 && now.says_open()) {
+    promise_synced(parts_of(file), std::min(size, now.size()));
+  }
 }
 
 }  // namespace
@@ -256,9 +281,9 @@ ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append
   const size_t wanted = wanted_bytes(memory);
   if (wanted == 0) return 0;
   const bool within = !append && *offset + wanted <= file.size();
-  const ssize_t written = within ? write_pieces(file, memory, wanted, *offset, false)
-                                 : write_extending(file, memory, wanted, append, offset,
-                                                   quietly.signals);
+  const ssize_t written =
+      within ? write_pieces(file, memory, wanted, *offset, false)
+             : write_extending(file, memory, wanted, append, offset, quietly.signals);
   if (written <= 0) return written;
   note_written(*file);
   if (!within) file->grown.store(true, std::memory_order_relaxed);
@@ -293,8 +318,9 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range) {
   for (uint32_t d = 0; d < file->parts->count(); ++d) {
     const ByteRange run = file->map.run(d, range);
     // Each part keeps its size: an error on a later device leaves only blocks behind the end.
-    if (run.length_bytes > 0 && ::syscall(SYS_fallocate, file->parts->buffered(d), mode | FALLOC_FL_KEEP_SIZE,
-                                          run.offset, run.length_bytes) != 0) {
+    if (run.length_bytes > 0 &&
+        ::syscall(SYS_fallocate, file->parts->buffered(d), mode | FALLOC_FL_KEEP_SIZE, run.offset,
+                  run.length_bytes) != 0) {
       return errno;
     }
   }

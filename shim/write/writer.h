@@ -9,13 +9,13 @@
 //                     iomgr/volume/FORMAT.md)
 //
 // A file stays `open` after its last writer: its parts tell the size. The next mount, or graphlane
-// check --repair, closes it, because that needs durable parts, and a program's close() does not wait
-// for the devices.
+// check --repair, closes it, because that needs durable parts, and a program's close() does not
+// wait for the devices.
 //
 // The program itself must exclude a write within the size during a truncation.
 //
-// Threads: everything is safe from any. The file's descriptor must be writable (may_write()), and the
-// OpenFile not damaged. Keeps errno.
+// Threads: everything is safe from any. The file's descriptor must be writable (may_write()), and
+// the OpenFile not damaged. Keeps errno.
 #pragma once
 
 #include "shim/fd/open_file.h"
@@ -23,17 +23,16 @@
 
 namespace graphlane::shim {
 
-// As pwritev2(2). `append`: at the end; sets *offset. Bytes or -errno; ESTALE: the stub names another
-// file by now.
-ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append,
-                      uint64_t* offset);
+// As pwritev2(2). `append`: at the end; sets *offset. Bytes or -errno; ESTALE: the stub names
+// another file by now.
+ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append, uint64_t* offset);
 
 // As ftruncate(2) and fallocate(2). 0 or an errno.
 int resize_striped(const OpenFileRef& file, uint64_t size_bytes);
 int allocate_striped(const OpenFileRef& file, int mode, ByteRange range);
 
-// As fsync(2), also for readers: all devices write in parallel, then the stub, of which the program has
-// `fd`. 0 or an errno.
+// As fsync(2), also for readers: all devices write in parallel, then the stub, of which the program
+// has `fd`. 0 or an errno.
 int sync_striped(const OpenFileRef& file, int fd, bool data_only);
 
 // Call it at the last close: promises the present bytes until the machine stops

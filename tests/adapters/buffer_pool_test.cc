@@ -104,7 +104,8 @@ TEST_F(BufferPoolTest, KeepsBuffersWithReaders) {
   use(1);
   EXPECT_FALSE(load(4));
   std::vector<uint32_t> released;
-  EXPECT_TRUE(pool_.make_room(kBytes, 1, {.bytes = kBytes, .count = 1}, released)) << "a late job's does not count";
+  EXPECT_TRUE(pool_.make_room(kBytes, 1, {.bytes = kBytes, .count = 1}, released))
+      << "a late job's does not count";
 }
 
 TEST_F(BufferPoolTest, ASmallerBudgetEvictsSpareBuffers) {

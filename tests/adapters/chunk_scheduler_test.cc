@@ -62,7 +62,9 @@ TEST(ChunkSchedulerTest, AJobWithMoreThreadsThanCoresRunsAlone) {
 
 std::string threads(ChunkScheduler& group) {
   std::string said;
-  for (const ChunkScheduler::Turn& turn : group.step()) said += std::to_string(turn.thread_count) + " ";
+  for (const ChunkScheduler::Turn& turn : group.step()) {
+    said += std::to_string(turn.thread_count) + " ";
+  }
   return said;
 }
 

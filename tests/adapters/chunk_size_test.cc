@@ -39,16 +39,24 @@ TEST(ChunkSizeTest, IsTheLargestUnderFormulaOne) {
 
 TEST(ChunkSizeTest, WorkedByHand) {
   // 20 MB of cache, 8 cores, Twitter of the paper: 10.9 GB, 41.7 M vertices of 8 bytes.
-  const ChunkSizing twitter{.cache_bytes = 20'000'000, .reserved_bytes = 2'000'000, .core_count = 8,
-                            .graph_bytes = 10'900'000'000, .vertex_count = 41'700'000,
-                            .vertex_bytes = 8, .record_bytes = 8};
+  const ChunkSizing twitter{.cache_bytes = 20'000'000,
+                            .reserved_bytes = 2'000'000,
+                            .core_count = 8,
+                            .graph_bytes = 10'900'000'000,
+                            .vertex_count = 41'700'000,
+                            .vertex_bytes = 8,
+                            .record_bytes = 8};
   // 18'000'000 / 8 / (1 + 333.6e6 / 10.9e9) = 2183182.8; the multiple of 64 below.
   EXPECT_EQ(chunk_size_bytes(twitter), 2'183'168u);
 }
 
 TEST(ChunkSizeTest, WithoutCacheItIsTheSmallestMultiple) {
-  EXPECT_EQ(chunk_size_bytes({.cache_bytes = 100, .reserved_bytes = 100, .core_count = 1,
-                              .graph_bytes = 1, .vertex_count = 1, .vertex_bytes = 1,
+  EXPECT_EQ(chunk_size_bytes({.cache_bytes = 100,
+                              .reserved_bytes = 100,
+                              .core_count = 1,
+                              .graph_bytes = 1,
+                              .vertex_count = 1,
+                              .vertex_bytes = 1,
                               .record_bytes = 12}),
             192u);
 }

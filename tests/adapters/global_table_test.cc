@@ -21,7 +21,8 @@ PartitionSet some(std::initializer_list<uint32_t> members) {
 
 class GlobalTableTest : public testing::Test {
  protected:
-  explicit GlobalTableTest(GlobalTable::Batching batching = {}) : table_(kTablePartitions, 1, std::move(batching)) {}
+  explicit GlobalTableTest(GlobalTable::Batching batching = {})
+      : table_(kTablePartitions, 1, std::move(batching)) {}
 
   void begin(JobId job, PartitionSet active) {
     table_.add_job(job, 1);
@@ -87,7 +88,7 @@ TEST_F(GlobalTableTest, AJobThatDoesNotNeedTheOpenPartitionIsSuspended) {
   // Formula 5: 2 has 1/1 × 2.
   EXPECT_EQ(step(), "1:2 2:2");
   EXPECT_EQ(ask(2), "2:end");
-  EXPECT_EQ(ask(1), "");          // waits a moment for job 2 to come back
+  EXPECT_EQ(ask(1), "");  // waits a moment for job 2 to come back
   table_.stop_gathering(2);
   EXPECT_EQ(step(), "1:0");
 }
@@ -154,7 +155,9 @@ TEST_F(GlobalTableTest, LateJobsHoldNoJobUp) {
 class BatchTest : public GlobalTableTest {
  protected:
   BatchTest()
-      : GlobalTableTest({.unit_bytes = {10, 10, 10, 40, 5, 5}, .batch_bytes = 30, .ahead_bytes = 12,
+      : GlobalTableTest({.unit_bytes = {10, 10, 10, 40, 5, 5},
+                         .batch_bytes = 30,
+                         .ahead_bytes = 12,
                          .first_of_same = {}}) {}
 };
 
@@ -167,7 +170,8 @@ TEST_F(BatchTest, JoinsUnitsThatFitOneChunk) {
 // Units 0 to 2 are a partition, 3 and 4, and 5.
 class CutTest : public GlobalTableTest {
  protected:
-  CutTest() : GlobalTableTest({.unit_bytes = {1, 1, 1, 1, 1, 1}, .first_of_same = {0, 0, 0, 3, 3, 5}}) {}
+  CutTest()
+      : GlobalTableTest({.unit_bytes = {1, 1, 1, 1, 1, 1}, .first_of_same = {0, 0, 0, 3, 3, 5}}) {}
 };
 
 TEST_F(CutTest, AJobThatJoinsInTheMiddleBeginsWithTheNextPartition) {
@@ -328,8 +332,10 @@ TEST_F(GlobalTableTest, EveryJobGetsEachOfItsPartitionsOnce) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
     const uint32_t count = random() % 10 + 1;
-    GlobalTable::Batching batching{
-        .unit_bytes = {}, .batch_bytes = random() % 5, .ahead_bytes = random() % 4, .first_of_same = {}};
+    GlobalTable::Batching batching{.unit_bytes = {},
+                                   .batch_bytes = random() % 5,
+                                   .ahead_bytes = random() % 4,
+                                   .first_of_same = {}};
     for (uint32_t p = 0; p < count; ++p) {
       batching.unit_bytes.push_back(random() % 3);
       const bool goes_on = p > 0 && random() % 2 == 0;  // the partition of the previous unit
@@ -382,11 +388,15 @@ TEST_F(GlobalTableTest, EveryJobGetsEachOfItsPartitionsOnce) {
             const uint32_t first = batching.first_of(p);
             const auto owed = [&](uint32_t partition) {
               const auto next = job.owed.lower_bound(partition);
-              return next != job.owed.end() && batching.first_of(*next) == partition ? next : job.owed.end();
+              return next != job.owed.end() && batching.first_of(*next) == partition
+                         ? next
+                         : job.owed.end();
             };
-            ASSERT_TRUE(owed(first) != job.owed.end() && *owed(first) == p) << "not in order, seed " << seed;
+            ASSERT_TRUE(owed(first) != job.owed.end() && *owed(first) == p)
+                << "not in order, seed " << seed;
             if (job.within && *job.within != first) {
-              ASSERT_TRUE(owed(*job.within) == job.owed.end()) << "another partition between, seed " << seed;
+              ASSERT_TRUE(owed(*job.within) == job.owed.end())
+                  << "another partition between, seed " << seed;
             }
             job.within = first;
             job.owed.erase(p);

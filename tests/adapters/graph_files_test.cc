@@ -16,7 +16,8 @@ namespace {
 // A file of 40 MB, which is more than two pieces, and does not end with a block.
 class GraphFilesTest : public testing::Test {
  protected:
-  GraphFilesTest() : path_((std::filesystem::temp_directory_path() / "graph_files_XXXXXX").string()) {
+  GraphFilesTest()
+      : path_((std::filesystem::temp_directory_path() / "graph_files_XXXXXX").string()) {
     Fd file(::mkstemp(path_.data()));
     bytes_.resize(40'000'001);
     std::mt19937 random(1);
@@ -25,7 +26,8 @@ class GraphFilesTest : public testing::Test {
     ::fsync(file.get());
     graph_.name = "graph";
     graph_.files.emplace_back(sys::openat(AT_FDCWD, path_.c_str(), O_RDONLY | O_CLOEXEC));
-    graph_.direct.emplace_back(sys::openat(AT_FDCWD, path_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+    graph_.direct.emplace_back(
+        sys::openat(AT_FDCWD, path_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
     graph_.identities.push_back(*identify(graph_.files[0].get()));
   }
   ~GraphFilesTest() override { std::filesystem::remove(path_); }
@@ -64,12 +66,13 @@ TEST_F(GraphFilesTest, ReadsUncachedRangesCorrectly) {
   if (!graph_.direct[0]) GTEST_SKIP() << "no O_DIRECT in " << path_;
   const uint64_t size_bytes = bytes_.size();
   lay_out({{0, 0, 0, 7},
-                          {1, 0, 7, 4089},
-                          {2, 0, 4096, 8},
-                          {3, 0, 4104, 20'000'000},
-                          {4, 0, 20'004'104, size_bytes - 20'004'104},  // to the file's end
-                          {6, 0, 30'000'000, 16},                       // two pieces, the second one first
-                          {6, 0, 1000, 16}});
+           {1, 0, 7, 4089},
+           {2, 0, 4096, 8},
+           {3, 0, 4104, 20'000'000},
+           {4, 0, 20'004'104, size_bytes - 20'004'104},  // to the file's end
+           // two pieces, the second one first
+           {6, 0, 30'000'000, 16},
+           {6, 0, 1000, 16}});
   for (const std::vector<uint32_t>& batch :
        {std::vector<uint32_t>{0, 1, 2, 3, 4}, {4, 2, 0}, {5}, {6}, {3, 6, 1}}) {
     forget_cached();
@@ -78,7 +81,8 @@ TEST_F(GraphFilesTest, ReadsUncachedRangesCorrectly) {
 }
 
 TEST_F(GraphFilesTest, AUnitSpansThePiecesOfItsPartition) {
-  // The first partition has pieces of 10, 5000 and 100 bytes, the second one none, the third one one.
+  // The first partition has pieces of 10, 5000 and 100 bytes, the second one none, the third one
+  // one.
   lay_out({{0, 0, 700, 10}, {0, 0, 90'000, 5000}, {0, 0, 0, 100}, {2, 0, 8192, 8192}}, 1000);
   ASSERT_EQ(graph_.units.count(), 6u + 1 + 9);
   for (uint32_t unit = 0; unit < graph_.units.count(); ++unit) expect_loaded({unit});

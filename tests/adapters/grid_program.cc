@@ -97,7 +97,9 @@ void ranks(Graph& graph) {
           return 0;
         },
         nullptr, 0, 1,
-        [&](std::pair<VertexId, VertexId> range) { rank.lock(range.first, range.second), ++window_count; },
+        [&](std::pair<VertexId, VertexId> range) {
+          rank.lock(range.first, range.second), ++window_count;
+        },
         [&](std::pair<VertexId, VertexId> range) { rank.unlock(range.first, range.second); });
     graph.hint(rank, sum);
     graph.stream_vertices<int>(
@@ -118,7 +120,8 @@ void ranks(Graph& graph) {
 // The sum over all edges of source × weight.
 void products(Graph& graph) {
   assert(graph.edge_type == 1);
-  printf("%.3f\n", graph.stream_edges<double>([](Edge& edge) { return edge.source * double{edge.weight}; }));
+  printf("%.3f\n",
+         graph.stream_edges<double>([](Edge& edge) { return edge.source * double{edge.weight}; }));
 }
 
 }  // namespace

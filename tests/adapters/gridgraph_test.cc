@@ -130,7 +130,9 @@ TEST(GridgraphThreadsTest, OneThreadIsTheCaller) {
 TEST(GridgraphQueueTest, KeepsOrderAndCapacity) {
   Queue<int> queue(2);
   EXPECT_TRUE(queue.is_empty());
-  std::thread producer([&] { for (int i = 0; i < 100; ++i) queue.push(i); });
+  std::thread producer([&] {
+    for (int i = 0; i < 100; ++i) queue.push(i);
+  });
   for (int i = 0; i < 100; ++i) ASSERT_EQ(queue.pop(), i);
   producer.join();
   queue.push(1);

@@ -34,8 +34,8 @@ std::string random_edges(std::mt19937& random, RecordFormat record, size_t count
 }
 
 // Algorithm 1, edge by edge: a chunk ends when it has chunk_bytes, or the partition ends.
-std::vector<std::map<uint32_t, uint32_t>> label_by_hand(const std::string& bytes, RecordFormat record,
-                                                        uint64_t chunk_bytes) {
+std::vector<std::map<uint32_t, uint32_t>> label_by_hand(const std::string& bytes,
+                                                        RecordFormat record, uint64_t chunk_bytes) {
   std::vector<std::map<uint32_t, uint32_t>> chunks;
   std::map<uint32_t, uint32_t> table;
   uint64_t edge_count = 0;
@@ -124,7 +124,8 @@ TEST(LabelsTest, FindsAnyDamagedByte) {
     ASSERT_FALSE(Labels::parse(damaged, kHash, kChunkBytes, graph.sizes)) << "byte " << at;
   }
   for (size_t length = 0; length < graph.labels.size(); length += 7) {
-    ASSERT_FALSE(Labels::parse(std::string_view(graph.labels).substr(0, length), kHash, kChunkBytes, graph.sizes));
+    ASSERT_FALSE(Labels::parse(std::string_view(graph.labels).substr(0, length), kHash, kChunkBytes,
+                               graph.sizes));
   }
 }
 
@@ -163,13 +164,15 @@ TEST(LabelsTest, RejectsImpossibleCounts) {
   };
   constexpr uint64_t kMany = uint64_t{1} << 61;  // 2^64 bytes
   EXPECT_EQ(reason([](LabelHeader&) {}), "good");
-  EXPECT_EQ(reason([](LabelHeader& it) { it.chunk_bytes = 0; }), "byte 16: for chunks of 0 bytes, not 192");
+  EXPECT_EQ(reason([](LabelHeader& it) { it.chunk_bytes = 0; }),
+            "byte 16: for chunks of 0 bytes, not 192");
   EXPECT_EQ(reason([](LabelHeader& it) { it.chunk_count += kMany; }).substr(0, 8), "byte 24:");
   EXPECT_EQ(reason([](LabelHeader& it) { it.entry_count += kMany; }).substr(0, 8), "byte 24:");
 }
 
 TEST(GraphHashTest, ChangesWithTheFilesAndTheLayout) {
-  Layout layout{.partition_count = 1, .record = {8, 0}, .vertex_count = 4, .ranges = {{0, 0, 0, 8}}};
+  Layout layout{
+      .partition_count = 1, .record = {8, 0}, .vertex_count = 4, .ranges = {{0, 0, 0, 8}}};
   const FileIdentity file{.device = 1, .inode = 2, .size_bytes = 8, .modified_ns = 5};
   const uint64_t hash = graph_hash(layout, {&file, 1});
   FileIdentity copy = file;
@@ -201,7 +204,8 @@ class LabelFileTest : public testing::Test {
 TEST_F(LabelFileTest, ReadsBackWhatItWrote) {
   ASSERT_TRUE(write_label_file(fd_.get(), "column", graph_.labels));
   const auto read_within = [&](uint64_t bytes_max) {
-    return read_label_file(fd_.get(), "column", ::geteuid(), bytes_max, kHash, kChunkBytes, graph_.sizes);
+    return read_label_file(fd_.get(), "column", ::geteuid(), bytes_max, kHash, kChunkBytes,
+                           graph_.sizes);
   };
   const auto read = read_within(graph_.labels.size());
   ASSERT_TRUE(read) << read.error().text;
@@ -216,13 +220,14 @@ TEST_F(LabelFileTest, ReadsBackWhatItWrote) {
 
 TEST_F(LabelFileTest, ReportsErrorsInOneLine) {
   const auto reason = [&](uint64_t hash, uint64_t chunk_bytes) {
-    const auto read =
-        read_label_file(fd_.get(), "column", ::geteuid(), UINT64_MAX, hash, chunk_bytes, graph_.sizes);
+    const auto read = read_label_file(fd_.get(), "column", ::geteuid(), UINT64_MAX, hash,
+                                      chunk_bytes, graph_.sizes);
     return read ? std::string("good") : read.error().text;
   };
   EXPECT_NE(reason(kHash, kChunkBytes).find("No such file"), std::string::npos);
   ASSERT_TRUE(write_label_file(fd_.get(), "column", graph_.labels));
-  EXPECT_EQ(reason(kHash, 2 * kChunkBytes), ".graphlane-chunks-column: byte 16: for chunks of 192 bytes, not 384");
+  EXPECT_EQ(reason(kHash, 2 * kChunkBytes),
+            ".graphlane-chunks-column: byte 16: for chunks of 192 bytes, not 384");
   EXPECT_EQ(reason(kHash + 1, kChunkBytes), ".graphlane-chunks-column: byte 8: of another graph");
   ASSERT_EQ(::truncate(path().c_str(), 100), 0);
   EXPECT_NE(reason(kHash, kChunkBytes).find("bytes expected in all"), std::string::npos);
@@ -256,7 +261,8 @@ TEST_F(LabelFileTest, IsWrittenOnlyInTheGraphsDirectory) {
   std::ofstream(dir_ + "/other") << "edges";
   struct stat st;
   ASSERT_EQ(::stat((dir_ + "/column").c_str(), &st), 0);
-  const FileIdentity column{.device = st.st_dev, .inode = st.st_ino, .size_bytes = 5, .modified_ns = 0};
+  const FileIdentity column{
+      .device = st.st_dev, .inode = st.st_ino, .size_bytes = 5, .modified_ns = 0};
   EXPECT_TRUE(is_beside(fd_.get(), "column", column));
   EXPECT_FALSE(is_beside(fd_.get(), "other", column));
   const std::string around = "../" + std::filesystem::path(dir_).filename().string() + "/column";

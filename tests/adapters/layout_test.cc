@@ -9,7 +9,10 @@ namespace {
 const FileIdentity kFile{.device = 1, .inode = 2, .size_bytes = 80, .modified_ns = 3};
 
 Layout good() {
-  return {.by_loader = false, .partition_count = 3, .record = {8, 0}, .vertex_count = 10,
+  return {.by_loader = false,
+          .partition_count = 3,
+          .record = {8, 0},
+          .vertex_count = 10,
           .ranges = {{0, 0, 0, 16}, {0, 0, 40, 8}, {2, 0, 16, 24}}};
 }
 
@@ -44,22 +47,27 @@ TEST_P(BadLayoutTest, IsRefusedInOneLine) {
 
 INSTANTIATE_TEST_SUITE_P(
     Layouts, BadLayoutTest,
-    testing::Values(
-        BadLayout{"NoPartition", [](Layout& l) { l.partition_count = 0; },
-                  "0 partitions: 1 to 1048576 are possible"},
-        BadLayout{"Backwards", [](Layout& l) { l.ranges[2].partition = 0; l.ranges[1].partition = 1; },
-                  "a range of partition 0 follows one of partition 1 of 3"},
-        BadLayout{"BeyondTheLast", [](Layout& l) { l.ranges[2].partition = 3; },
-                  "a range of partition 3 follows one of partition 0 of 3"},
-        BadLayout{"NoSuchFile", [](Layout& l) { l.ranges[0].file = 1; }, "partition 0: file 1 of 1"},
-        BadLayout{"BeyondTheFile", [](Layout& l) { l.ranges[2].offset = 64; },
-                  "partition 2: 24 bytes at 64 of a file that has 80"},
-        BadLayout{"Overflow", [](Layout& l) { l.ranges[2].length_bytes = UINT64_MAX; },
-                  "partition 2: 18446744073709551615 bytes at 16 of a file that has 80"},
-        BadLayout{"PartOfAnEdge", [](Layout& l) { l.ranges[2].length_bytes = 23; },
-                  "partition 2: 23 bytes are not whole edges of 8"},
-        BadLayout{"SourceOutside", [](Layout& l) { l.record.source_offset_bytes = 5; },
-                  "a source at byte 5 is not within an edge of 8 bytes"}),
+    testing::Values(BadLayout{"NoPartition", [](Layout& l) { l.partition_count = 0; },
+                              "0 partitions: 1 to 1048576 are possible"},
+                    BadLayout{"Backwards",
+                              [](Layout& l) {
+                                l.ranges[2].partition = 0;
+                                l.ranges[1].partition = 1;
+                              },
+                              "a range of partition 0 follows one of partition 1 of 3"},
+                    BadLayout{"BeyondTheLast", [](Layout& l) { l.ranges[2].partition = 3; },
+                              "a range of partition 3 follows one of partition 0 of 3"},
+                    BadLayout{"NoSuchFile", [](Layout& l) { l.ranges[0].file = 1; },
+                              "partition 0: file 1 of 1"},
+                    BadLayout{"BeyondTheFile", [](Layout& l) { l.ranges[2].offset = 64; },
+                              "partition 2: 24 bytes at 64 of a file that has 80"},
+                    BadLayout{
+                        "Overflow", [](Layout& l) { l.ranges[2].length_bytes = UINT64_MAX; },
+                        "partition 2: 18446744073709551615 bytes at 16 of a file that has 80"},
+                    BadLayout{"PartOfAnEdge", [](Layout& l) { l.ranges[2].length_bytes = 23; },
+                              "partition 2: 23 bytes are not whole edges of 8"},
+                    BadLayout{"SourceOutside", [](Layout& l) { l.record.source_offset_bytes = 5; },
+                              "a source at byte 5 is not within an edge of 8 bytes"}),
     [](const auto& row) { return std::string(row.param.name); });
 
 // A sparse file allows such sizes. Their sum was 0 modulo 2^64: a partition that fits any budget.

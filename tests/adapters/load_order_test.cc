@@ -68,9 +68,8 @@ TEST(LoadOrderTest, FollowsFormulaFive) {
     }
     std::vector<uint32_t> expected(count);
     std::iota(expected.begin(), expected.end(), 0u);
-    std::stable_sort(expected.begin(), expected.end(), [&](uint32_t a, uint32_t b) {
-      return priority[a] > priority[b] + 1e-12L;
-    });
+    std::stable_sort(expected.begin(), expected.end(),
+                     [&](uint32_t a, uint32_t b) { return priority[a] > priority[b] + 1e-12L; });
     std::erase_if(expected, [&](uint32_t p) { return priority[p] == 0; });
     ASSERT_EQ(order(jobs, count), expected) << "seed " << seed;
   }

@@ -41,7 +41,8 @@ TEST(PackedPartitionTest, RestoresTheBytes) {
       const std::string bytes = edges(pairs, 1 << 15, more);
       const auto packed = pack(bytes);
       ASSERT_TRUE(packed) << pairs;
-      EXPECT_LT(packed->bytes(), bytes.size() * 11 / 20) << "15 of 32 bits, and 12 bytes for each KiB";
+      EXPECT_LT(packed->bytes(), bytes.size() * 11 / 20)
+          << "15 of 32 bits, and 12 bytes for each KiB";
       EXPECT_TRUE(unpacked(*packed, bytes.size()) == bytes) << pairs << " and " << more;
     }
   }

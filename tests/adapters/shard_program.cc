@@ -31,14 +31,18 @@ constexpr size_t kBlockBytes = 1 << 20;
 class Windows {
  public:
   Windows(const std::string& base, int shard_count, int subinterval_count, bool values)
-      : base_(base), shard_count_(shard_count), subinterval_count_(subinterval_count), values_(values), io_(metrics_) {
+      : base_(base),
+        shard_count_(shard_count),
+        subinterval_count_(subinterval_count),
+        values_(values),
+        io_(metrics_) {
     std::ifstream intervals(base + "." + std::to_string(shard_count) + ".intervals");
     for (vid_t last = 0; intervals >> last;) last_.push_back(last);
     vertex_values.resize(last_.back() + size_t{1});
     save();
     for (int p = 0; p < shard_count; ++p) {
-      sliding_.push_back(std::make_unique<SlidingShard>(&io_, edata(p), adjacency(p), begin(p), last_[p],
-                                                        kBlockBytes, metrics_, false, !values));
+      sliding_.push_back(std::make_unique<SlidingShard>(
+          &io_, edata(p), adjacency(p), begin(p), last_[p], kBlockBytes, metrics_, false, !values));
     }
   }
 
@@ -56,8 +60,11 @@ class Windows {
         std::vector<Vertex> vertices(end - start + 1);
 #pragma omp parallel for schedule(dynamic, 1)
         for (int p = -1; p < shard_count_; ++p) {
-          if (p == -1) memory.load_vertices(start, end, vertices);
-          else if (p != i) sliding_[p]->read_next_vertices(static_cast<int>(vertices.size()), start, vertices);
+          if (p == -1) {
+            memory.load_vertices(start, end, vertices);
+          } else if (p != i) {
+            sliding_[p]->read_next_vertices(static_cast<int>(vertices.size()), start, vertices);
+          }
         }
         io_.wait_for_reads();
         for (vid_t v = start; v <= end; ++v) update(v, vertices[v - start]);
@@ -76,7 +83,8 @@ class Windows {
 
   void finish() {
     save();
-    std::printf("%zu loaded %zu shared %zu\n", vertex_values.size(), metrics_.values["graphlane.loaded_bytes"],
+    std::printf("%zu loaded %zu shared %zu\n", vertex_values.size(),
+                metrics_.values["graphlane.loaded_bytes"],
                 metrics_.values["graphlane.shared_bytes"]);
   }
 
@@ -136,8 +144,12 @@ int main(int argc, char** argv) {
   const std::string what = argv[1];
   omp_set_max_active_levels(2);
   omp_set_num_threads(std::atoi(argv[4]));
-  Windows windows(argv[2], std::atoi(argv[3]), argc > 5 ? std::atoi(argv[5]) : 1, what == "components");
-  if (what == "components") components(windows, argc > 6 ? argv[6] : nullptr);
-  else degrees(windows);
+  Windows windows(argv[2], std::atoi(argv[3]), argc > 5 ? std::atoi(argv[5]) : 1,
+                  what == "components");
+  if (what == "components") {
+    components(windows, argc > 6 ? argv[6] : nullptr);
+  } else {
+    degrees(windows);
+  }
   windows.finish();
 }

@@ -67,7 +67,9 @@ TEST_F(LoaderTest, OneJobLoadsForAll) {
 TEST_F(LoaderTest, AnotherJobLoadsIfOneDiesOrStops) {
   for (const int fate : {SIGKILL, SIGSTOP}) {
     *load_count_ = 0;
-    mishap_ = [fate](int load_number) { if (load_number == 5) ::raise(fate); };
+    mishap_ = [fate](int load_number) {
+      if (load_number == 5) ::raise(fate);
+    };
     Shared<int> attached;
     Shared<int> through;
     std::vector<JobProcess> jobs;
@@ -85,8 +87,11 @@ TEST_F(LoaderTest, AnotherJobLoadsIfOneDiesOrStops) {
     for (JobProcess& job : jobs) {
       job.send(SIGCONT);
       const int status = job.wait();
-      if (status == -SIGKILL) ++lost;
-      else EXPECT_EQ(status, 0);
+      if (status == -SIGKILL) {
+        ++lost;
+      } else {
+        EXPECT_EQ(status, 0);
+      }
     }
     EXPECT_EQ(lost, fate == SIGKILL ? 1 : 0);
   }
@@ -106,7 +111,8 @@ TEST_F(LoaderTest, AJobThatStopsBetweenLoadsHoldsNoJobUp) {
   ShareJob other(options_);
   const uint64_t last = uint64_t{1} << (kPartitions - 1);
   uint32_t seen = 0;
-  other.sweep_partitions(&last, [&](const graphlane_share_chunk& chunk) { seen = chunk.partition; });
+  other.sweep_partitions(&last,
+                         [&](const graphlane_share_chunk& chunk) { seen = chunk.partition; });
   EXPECT_EQ(seen, kPartitions - 1);
 }
 
@@ -134,7 +140,8 @@ TEST_F(LoaderTest, JobsThatDieAnywhereAreReplaced) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(sweep(resident), hash_);
   for (size_t i = 0; i < jobs.size(); ++i) {
     siginfo_t ended{};
-    while (::waitid(P_PID, static_cast<id_t>(jobs[i].pid()), &ended, WEXITED | WNOWAIT | WNOHANG) == 0 &&
+    while (::waitid(P_PID, static_cast<id_t>(jobs[i].pid()), &ended, WEXITED | WNOWAIT | WNOHANG) ==
+               0 &&
            ended.si_pid == 0) {
       jobs[i].send(SIGCONT);
       ::usleep(1000);
@@ -211,7 +218,8 @@ class ActiveTest : public ShareTest {
   // partitions are skipped.
   void learn(ShareJob& job) const {
     const Vertices one = range(0, 1);
-    while (active_sweep(job, one).second == edges_.size()) {}
+    while (active_sweep(job, one).second == edges_.size()) {
+    }
     EXPECT_EQ(job.statistics().labelled_partitions, kPartitions);
   }
   std::string label_path() const { return path(label_file_name("column")); }
@@ -284,7 +292,8 @@ TEST_F(ActiveTest, KeepsOneCopyOfTheLabelsInMemory) {
     std::ifstream status("/proc/" + std::to_string(coordinator()) + "/status");
     std::string word;
     uint64_t kibibytes = 0;
-    while (status >> word && word != "RssAnon:") {}
+    while (status >> word && word != "RssAnon:") {
+    }
     status >> kibibytes;
     return kibibytes << 10;
   };
@@ -307,7 +316,8 @@ TEST_F(ActiveTest, RunsWithoutLabelsIfTheyDoNotFit) {
   uint64_t pages = 0;
   std::ifstream("/proc/" + std::to_string(coordinator) + "/statm") >> pages;
   // Allows the growth of its heap, but no mapping of a partition, which has 1 MB.
-  const rlim_t bytes_max = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) + graph_bytes() / 32;
+  const rlim_t bytes_max =
+      pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) + graph_bytes() / 32;
   const rlimit limit{.rlim_cur = bytes_max, .rlim_max = bytes_max};
   ASSERT_EQ(::prlimit(coordinator, RLIMIT_AS, &limit, nullptr), 0);
   const Vertices few = range(300, 400);
@@ -470,7 +480,8 @@ TEST_F(ActiveTest, AJobMayNameItsPartitions) {
   ShareJob job = this->job();
   const uint64_t set = 0b1001;
   std::set<uint32_t> seen;
-  job.sweep_partitions(&set, [&](const graphlane_share_chunk& chunk) { seen.insert(chunk.partition); });
+  job.sweep_partitions(&set,
+                       [&](const graphlane_share_chunk& chunk) { seen.insert(chunk.partition); });
   EXPECT_EQ(seen, (std::set<uint32_t>{0, 3}));
   EXPECT_EQ(sweep(job), hash_) << "the next one is over all again";
 }
@@ -486,8 +497,9 @@ class SnapshotTest : public ActiveTest {
   }
   // The graph's hash with chunk 0 of `partition` replaced. A partition is one chunk here.
   uint64_t with(uint32_t partition, const std::vector<TestEdge>& edges) const {
-    return hash_ - hash_of(edges_.data() + block_begin_[partition],
-                           (block_begin_[partition + 1] - block_begin_[partition]) * sizeof(TestEdge)) +
+    return hash_ -
+           hash_of(edges_.data() + block_begin_[partition],
+                   (block_begin_[partition + 1] - block_begin_[partition]) * sizeof(TestEdge)) +
            hash_of(edges.data(), edges.size() * sizeof(TestEdge));
   }
   const std::vector<TestEdge> one_{{5, 6}};
@@ -594,9 +606,11 @@ TEST_F(SnapshotTest, AddsChunksOneBehindTheLast) {
   };
   for (const uint32_t chunk : {2u, UINT32_MAX}) {
     EXPECT_EQ(mutate(chunk), -EINVAL);
-    EXPECT_EQ(graphlane_share_error(), path("column") + ": partition 3: chunk " + std::to_string(chunk) + " of 1");
+    EXPECT_EQ(graphlane_share_error(),
+              path("column") + ": partition 3: chunk " + std::to_string(chunk) + " of 1");
     EXPECT_EQ(update(chunk), -EINVAL);
-    EXPECT_EQ(graphlane_share_error(), "column: partition 3: chunk " + std::to_string(chunk) + " of 1");
+    EXPECT_EQ(graphlane_share_error(),
+              "column: partition 3: chunk " + std::to_string(chunk) + " of 1");
   }
   EXPECT_EQ(sweep(job), hash_);
   EXPECT_EQ(update(1), 0);
@@ -689,7 +703,8 @@ TEST_F(ShareTest, ReportsBadInputInOneLine) {
   EXPECT_EQ(grid("/nowhere"), std::string("/nowhere/meta: cannot open: No such file or directory"));
   graphlane_share_options options{};
   EXPECT_EQ(graphlane_share_init(&options, &job), -EINVAL);
-  EXPECT_STREQ(graphlane_share_error(), "partitions are ranges of files or made by a loader, one of both");
+  EXPECT_STREQ(graphlane_share_error(),
+               "partitions are ranges of files or made by a loader, one of both");
   const graphlane_share_range range{
       .partition = 0, .file = 0, .offset = 0, .length_bytes = uint64_t{1} << 40};
   options.ranges = &range;
@@ -721,7 +736,8 @@ TEST_F(ShareTest, AMissingCoordinatorIsNamed) {
     ::setenv("GRAPHLANE_SHARE_COORDINATOR", "/nowhere/coordinator", 1);
     graphlane_share* job = nullptr;
     EXPECT_EQ(graphlane_share_init_grid(dir_.c_str(), nullptr, &job, nullptr), -ENOENT);
-    EXPECT_STREQ(graphlane_share_error(), "/nowhere/coordinator: cannot start: No such file or directory");
+    EXPECT_STREQ(graphlane_share_error(),
+                 "/nowhere/coordinator: cannot start: No such file or directory");
   });
   EXPECT_EQ(process.wait(), 0);
 }

@@ -4,12 +4,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <graphlane_share.hpp>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <graphlane_share.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -59,8 +59,8 @@ template <class T>
 class Shared {
  public:
   Shared()
-      : value_(new (::mmap(nullptr, sizeof(std::atomic<T>), PROT_READ | PROT_WRITE,
-                           MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<T>(T{})) {}
+      : value_(new(::mmap(nullptr, sizeof(std::atomic<T>), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<T>(T{})) {}
   ~Shared() { ::munmap(static_cast<void*>(value_), sizeof(std::atomic<T>)); }
   Shared(const Shared&) = delete;
   std::atomic<T>& operator*() { return *value_; }
@@ -200,17 +200,22 @@ class ShareTest : public testing::Test {
   // partition.
   uint32_t vertex_bytes_for_small_chunks() const {
     const LastLevelCache cache = read_last_level_cache();
-    return static_cast<uint32_t>(cache.size_bytes / 1024 * graph_bytes() / cache.core_count / kVertices);
+    return static_cast<uint32_t>(cache.size_bytes / 1024 * graph_bytes() / cache.core_count /
+                                 kVertices);
   }
   ShareJob job() const { return ShareJob::grid(dir_.c_str(), options()); }
   // Another graph of the same file, cut into so many equal partitions.
-  ShareJob job_by_parts(uint32_t partition_count) const { return job_by_parts(partition_count, options()); }
+  ShareJob job_by_parts(uint32_t partition_count) const {
+    return job_by_parts(partition_count, options());
+  }
   ShareJob job_by_parts(uint32_t partition_count, graphlane_share_options options) const {
     const std::string name = path("column");
     const char* files[] = {name.c_str()};
     std::vector<graphlane_share_range> ranges;
     const uint64_t length_bytes = graph_bytes() / partition_count;
-    for (uint32_t p = 0; p < partition_count; ++p) ranges.push_back({p, 0, p * length_bytes, length_bytes});
+    for (uint32_t p = 0; p < partition_count; ++p) {
+      ranges.push_back({p, 0, p * length_bytes, length_bytes});
+    }
     options.files = files;
     options.file_count = 1;
     options.partition_count = partition_count;
@@ -265,8 +270,8 @@ class ShareTest : public testing::Test {
 
   std::string dir_;
   uint64_t budget_bytes_ = uint64_t{1} << 30;
-  std::vector<TestEdge> edges_;       // as `column` holds them
-  std::vector<size_t> block_begin_;   // in edges_
+  std::vector<TestEdge> edges_;      // as `column` holds them
+  std::vector<size_t> block_begin_;  // in edges_
   uint64_t hash_ = 0;
 };
 

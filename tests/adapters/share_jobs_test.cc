@@ -66,7 +66,8 @@ TEST_F(ShareJobsTest, PackingKeepsMoreThanTheBudgetInMemory) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(sweep(job), hash_);
   const auto statistics = job.statistics();
   EXPECT_LE(statistics.buffer_bytes_max, budget_bytes_);
-  EXPECT_LE(statistics.loaded_partitions, kPartitions + 4 * 2) << "unpacked, a third of it each time";
+  EXPECT_LE(statistics.loaded_partitions, kPartitions + 4 * 2)
+      << "unpacked, a third of it each time";
 }
 
 TEST_F(ShareJobsTest, APackedGraphGivesTheSameEdges) {
@@ -86,7 +87,9 @@ TEST_F(ShareJobsTest, APackedGraphGivesTheSameEdges) {
 size_t mapped_partitions() {
   size_t count = 0;
   std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) count += line.find("graphlane-share") != line.npos;
+  for (std::string line; std::getline(maps, line);) {
+    count += line.find("graphlane-share") != line.npos;
+  }
   return count;
 }
 
@@ -126,7 +129,9 @@ TEST_F(ShareJobsTest, AJobComesWhileAnotherIsInItsSweep) {
   graphlane_share_chunk chunk;
   uint64_t sum = 0;
   do {
-    while (graphlane_share_start(first.get(), &chunk) == 1) sum += hash_of(chunk.data, chunk.size_bytes);
+    while (graphlane_share_start(first.get(), &chunk) == 1) {
+      sum += hash_of(chunk.data, chunk.size_bytes);
+    }
   } while (graphlane_share_sharing(first.get(), &partition) == 1);
   EXPECT_EQ(sum, hash_);
   EXPECT_EQ(second.wait(), 0);
@@ -136,7 +141,8 @@ TEST_F(ShareJobsTest, AJobComesWhileAnotherIsInItsSweep) {
 class MishapTest : public ShareTest {
  protected:
   // The others' sweeps are right and end, whatever that job does.
-  void others_go_on(const std::function<void()>& mishap, const std::function<void(JobProcess&)>& then) {
+  void others_go_on(const std::function<void()>& mishap,
+                    const std::function<void(JobProcess&)>& then) {
     Shared<int> attached;
     Shared<int> through;
     JobProcess unlucky([&] {
@@ -144,7 +150,11 @@ class MishapTest : public ShareTest {
       ++*attached;
       attached.await(4);
       int chunk_count = 0;
-      EXPECT_EQ(sweep(job, [&] { if (++chunk_count == 5) mishap(); }), hash_);
+      EXPECT_EQ(sweep(job,
+                      [&] {
+                        if (++chunk_count == 5) mishap();
+                      }),
+                hash_);
       EXPECT_EQ(sweep(job), hash_);
     });
     std::vector<JobProcess> others;
@@ -181,8 +191,12 @@ TEST_F(MishapTest, AStoppedJobHoldsNoJobUpAndCatchesUp) {
 }
 
 TEST_F(MishapTest, ASpinningJobHoldsNoJobUpAndCatchesUp) {
-  others_go_on([this] { while (others_are_through_->load() == 0) {} },
-               [](JobProcess& job) { EXPECT_EQ(job.wait(), 0); });
+  others_go_on(
+      [this] {
+        while (others_are_through_->load() == 0) {
+        }
+      },
+      [](JobProcess& job) { EXPECT_EQ(job.wait(), 0); });
 }
 
 // Such a job once shared partitions with the others, which then waited for ever: a late job is not
@@ -203,11 +217,12 @@ TEST_F(MishapTest, ALateJobThatStopsAgainHoldsNoJobUp) {
     // In its first partition and, after it has caught up, in a shared one.
     const uint64_t chunk_count = graph_bytes() / kPartitions / job.statistics().chunk_bytes;
     uint64_t chunk = 0;
-    EXPECT_EQ(sweep(job, [&] {
-                if (++chunk != chunk_count / 2 && chunk != 4 * chunk_count) return;
-                ++*stops;
-                ::raise(SIGSTOP);
-              }),
+    EXPECT_EQ(sweep(job,
+                    [&] {
+                      if (++chunk != chunk_count / 2 && chunk != 4 * chunk_count) return;
+                      ++*stops;
+                      ::raise(SIGSTOP);
+                    }),
               hash_);
   });
   std::vector<JobProcess> others;
@@ -248,7 +263,9 @@ TEST_F(ShareJobsTest, AJobThatIsStoppedWhileItWaitsHoldsNoJobUp) {
   graphlane_share_chunk chunk;
   uint64_t sum = 0;
   do {
-    while (graphlane_share_start(first.get(), &chunk) == 1) sum += hash_of(chunk.data, chunk.size_bytes);
+    while (graphlane_share_start(first.get(), &chunk) == 1) {
+      sum += hash_of(chunk.data, chunk.size_bytes);
+    }
   } while (graphlane_share_sharing(first.get(), &partition) == 1);
   EXPECT_EQ(sum, hash_);
   EXPECT_EQ(sweep(first), hash_);
@@ -264,11 +281,12 @@ TEST_F(ShareJobsTest, ACoordinatorThatDiesIsReplaced) {
     jobs.emplace_back([&] {
       ShareJob job = this->job();
       int chunk_count = 0;
-      EXPECT_EQ(sweep(job, [&] {
-                  if (++chunk_count != 3) return;
-                  ++*in_sweep;
-                  killed.await(1);
-                }),
+      EXPECT_EQ(sweep(job,
+                      [&] {
+                        if (++chunk_count != 3) return;
+                        ++*in_sweep;
+                        killed.await(1);
+                      }),
                 hash_);
       EXPECT_EQ(sweep(job), hash_);
     });
@@ -301,16 +319,20 @@ TEST_F(ShareJobsTest, JobsThatComeAndDieAtRandomLeaveNothingBehind) {
     const uint32_t fate = random();
     const bool dies = fate % 3 == 0;
     jobs.emplace_back(JobProcess([&] {
-      std::mt19937 chance(fate);
-      ShareJob job = this->job();
-      for (uint32_t sweeps = chance() % 4 + 1; sweeps > 0 || dies; --sweeps) {
-        EXPECT_EQ(sweep(job, [&] {
-                    if (dies && chance() % 40 == 0) ::kill(::getpid(), SIGKILL);
-                    if (chance() % 8 == 0) ::usleep(chance() % 2000);
-                  }),
-                  hash_);
-      }
-    }), dies);
+                        std::mt19937 chance(fate);
+                        ShareJob job = this->job();
+                        for (uint32_t sweeps = chance() % 4 + 1; sweeps > 0 || dies; --sweeps) {
+                          EXPECT_EQ(sweep(job,
+                                          [&] {
+                                            if (dies && chance() % 40 == 0) {
+                                              ::kill(::getpid(), SIGKILL);
+                                            }
+                                            if (chance() % 8 == 0) ::usleep(chance() % 2000);
+                                          }),
+                                    hash_);
+                        }
+                      }),
+                      dies);
     ::usleep(random() % 20'000);
     if (jobs.size() < 8) continue;
     EXPECT_EQ(jobs.front().first.wait(), jobs.front().second ? -SIGKILL : 0) << "seed " << seed;
@@ -326,7 +348,9 @@ TEST_F(ShareJobsTest, JobsThatComeAndDieAtRandomLeaveNothingBehind) {
 }
 
 TEST_F(ShareJobsTest, TheCoordinatorEndsWhenItIsIdle) {
-  { ShareJob job = this->job(); }
+  {
+    ShareJob job = this->job();
+  }
   await_end_of_coordinators();
   ShareJob job = this->job();
   EXPECT_EQ(sweep(job), hash_);

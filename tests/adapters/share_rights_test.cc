@@ -31,7 +31,8 @@ class ShareRightsTest : public ShareTest {
     const Fd file(::open(path("column").c_str(), O_PATH | O_CLOEXEC));
     struct stat st;
     EXPECT_EQ(::fstat(file.get(), &st), 0);
-    FileIdentity identity{.device = st.st_dev, .inode = st.st_ino, .size_bytes = 0, .modified_ns = 0};
+    FileIdentity identity{
+        .device = st.st_dev, .inode = st.st_ino, .size_bytes = 0, .modified_ns = 0};
     auto socket = connect_or_start({.first_file = identity, .owner = st.st_uid});
     EXPECT_TRUE(socket);
     return socket ? std::move(*socket) : Fd();
@@ -42,7 +43,8 @@ class ShareRightsTest : public ShareTest {
     EXPECT_EQ(::stat(path("column").c_str(), &st), 0);
     char name[100];
     std::snprintf(name, sizeof name, "graphlane-share-%u-%llx-%llx", user,
-                  static_cast<unsigned long long>(st.st_dev), static_cast<unsigned long long>(st.st_ino));
+                  static_cast<unsigned long long>(st.st_dev),
+                  static_cast<unsigned long long>(st.st_ino));
     return name;
   }
   // Waits until root's address is taken, or is free.
@@ -62,18 +64,21 @@ class ShareRightsTest : public ShareTest {
     // An earlier test's file may have had this inode number, and its coordinator may still be
     // ending.
     EXPECT_TRUE(await_place(false));
-    JobProcess server([&] {
-      ::execl(program.c_str(), program.c_str(), ("--serve=" + dir_).c_str(), nullptr);
-    });
+    JobProcess server(
+        [&] { ::execl(program.c_str(), program.c_str(), ("--serve=" + dir_).c_str(), nullptr); });
     EXPECT_TRUE(await_place(true));
     return server;
   }
   // The layout of this grid's column, as a job describes it.
   Layout layout() const {
-    Layout layout{.by_loader = false, .partition_count = kPartitions, .record = {8, 0},
-                  .vertex_count = kVertices, .ranges = {}};
+    Layout layout{.by_loader = false,
+                  .partition_count = kPartitions,
+                  .record = {8, 0},
+                  .vertex_count = kVertices,
+                  .ranges = {}};
     for (uint32_t p = 0; p < kPartitions; ++p) {
-      layout.ranges.push_back({p, 0, block_begin_[p] * 8, (block_begin_[p + 1] - block_begin_[p]) * 8});
+      layout.ranges.push_back(
+          {p, 0, block_begin_[p] * 8, (block_begin_[p + 1] - block_begin_[p]) * 8});
     }
     return layout;
   }
@@ -145,7 +150,8 @@ TEST_F(ShareRightsTest, AnUpdateNeedsTheRightToWriteTheFile) {
     const auto answer = receive_message(socket.get());
     PlainMessage plain{};
     if (!answer || !answer->read(plain)) return std::string("cut off");
-    return plain.kind == Kind::kUpdated ? "done" : std::string(answer->after(sizeof(RefusalMessage)));
+    return plain.kind == Kind::kUpdated ? "done"
+                                        : std::string(answer->after(sizeof(RefusalMessage)));
   };
   const char* refusal = "column: an update needs the right to write its files";
   EXPECT_EQ(update(bytes->get(), readable.get()), refusal);
@@ -246,7 +252,8 @@ TEST_F(ShareRightsTest, AJobNeedsTheRightToRead) {
     EXPECT_EQ(graphlane_share_init_grid(dir_.c_str(), nullptr, &job, nullptr), -EACCES);
     // Its own messages give nothing either: it may connect, and gets no reply.
     const Fd file(::open(path("column").c_str(), O_PATH | O_CLOEXEC));
-    EXPECT_EQ(attach(connect(), file.get()), "column: file 0 is not one that the job has open for reading");
+    EXPECT_EQ(attach(connect(), file.get()),
+              "column: file 0 is not one that the job has open for reading");
   });
   EXPECT_EQ(stranger.wait(), 0);
 }
@@ -340,7 +347,8 @@ TEST_F(ShareRightsTest, AnotherUsersGraphGetsOnlyTheMemoryLeft) {
       EXPECT_EQ(refused.code(), ENOMEM);
       // 8 partitions need 20,000 bytes, 8 × (256 + 24) of tables and 2 for the job. 4 partitions
       // need as many bytes for two.
-      EXPECT_STREQ(refused.what(), "column: wants 41121 bytes of the buffers' budget, other graphs leave 4424");
+      EXPECT_STREQ(refused.what(),
+                   "column: wants 41121 bytes of the buffers' budget, other graphs leave 4424");
     }
   });
   EXPECT_EQ(other.wait(), 0);
@@ -355,7 +363,8 @@ TEST_F(ShareRightsTest, AnotherUsersTablesCountAgainstTheBudget) {
   JobProcess stranger([&] {
     become(kStranger);
     const Fd file(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
-    Layout layout{.partition_count = kPartitionsMax, .record = {8, 0}, .vertex_count = 1, .ranges = {}};
+    Layout layout{
+        .partition_count = kPartitionsMax, .record = {8, 0}, .vertex_count = 1, .ranges = {}};
     EXPECT_EQ(attach(connect(), file.get(), layout),
               "column: wants 268435456 bytes of the buffers' budget, other graphs leave 1048576");
     layout.partition_count = 1;
@@ -426,7 +435,8 @@ TEST_F(ShareRightsTest, AnotherUsersLabelsCountAgainstTheBudget) {
   JobProcess stranger([&] {
     become(kStranger);
     const Fd file(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
-    Layout layout{.partition_count = kCopies, .record = {8, 0}, .vertex_count = kVertices, .ranges = {}};
+    Layout layout{
+        .partition_count = kCopies, .record = {8, 0}, .vertex_count = kVertices, .ranges = {}};
     for (uint32_t p = 0; p < kCopies; ++p) layout.ranges.push_back({p, 0, 0, graph_bytes()});
     const Fd socket = connect();
     ASSERT_EQ(attach(socket, file.get(), layout), "welcome");
@@ -478,7 +488,8 @@ TEST_F(ShareRightsTest, AnotherUsersUpdatesAreLimitedToFewGraphs) {
       const auto answer = receive_message(socket.get());
       PlainMessage plain{};
       if (!answer || !answer->read(plain)) return "cut off";
-      return plain.kind == Kind::kUpdated ? "done" : std::string(answer->after(sizeof(RefusalMessage)));
+      return plain.kind == Kind::kUpdated ? "done"
+                                          : std::string(answer->after(sizeof(RefusalMessage)));
     };
     EXPECT_NE(update(2 << 20, 1).find("wants 2097152 bytes"), std::string::npos);
     for (int i = 0; i < 9; ++i) {
@@ -508,7 +519,8 @@ TEST_F(ShareRightsTest, ALayoutLargerThanMemoryIsRefused) {
   ASSERT_EQ(::prlimit(coordinator, RLIMIT_AS, &limit, nullptr), 0);
   const Fd file(::open(path("column").c_str(), O_RDONLY | O_CLOEXEC));
   Layout layout = this->layout();
-  layout.ranges.resize(2'000'000, {.partition = kPartitions - 1, .file = 0, .offset = 0, .length_bytes = 0});
+  layout.ranges.resize(2'000'000,
+                       {.partition = kPartitions - 1, .file = 0, .offset = 0, .length_bytes = 0});
   EXPECT_EQ(attach(connect(), file.get(), layout), "out of memory");
   EXPECT_EQ(sweep(resident), hash_);
   EXPECT_EQ(this->coordinator(), coordinator);
@@ -530,7 +542,8 @@ TEST_F(ShareRightsTest, AnotherUserAtRootsAddressIsNotTrusted) {
       const std::string place = place_of(0);
       place.copy(address.sun_path + 1, sizeof address.sun_path - 1);
       ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address),
-                       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + place.size())), 0);
+                       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + place.size())),
+                0);
       if (listens) {
         ASSERT_EQ(::listen(socket.get(), 10), 0);
       }
@@ -658,7 +671,8 @@ TEST_F(ShareRightsTest, LoadedBytesAreSharedWithinOneUser) {
   const auto first_word = [&] {
     ShareJob job(options);
     uint32_t word = 1;
-    job.sweep([&](const graphlane_share_chunk& chunk) { std::memcpy(&word, chunk.data, sizeof word); });
+    job.sweep(
+        [&](const graphlane_share_chunk& chunk) { std::memcpy(&word, chunk.data, sizeof word); });
     EXPECT_EQ(job.statistics().loaded_partitions, 1u);
     return word;
   };

@@ -27,7 +27,8 @@ class ShareUnitsTest : public ShareTest {
     options.vertex_bytes = 8;
     if (chunk_bytes != 0 && chunk_bytes < largest) {
       const uint64_t rest_bytes = largest - chunk_bytes;
-      options.vertex_bytes = static_cast<uint32_t>(graph_bytes() / kVertices * rest_bytes / chunk_bytes);
+      options.vertex_bytes =
+          static_cast<uint32_t>(graph_bytes() / kVertices * rest_bytes / chunk_bytes);
     }
     return job_by_parts(kParts, options);
   }
@@ -167,8 +168,8 @@ TEST_F(ShareUnitsTest, ChangesReachTheirChunks) {
                    std::min(chunk_bytes, part_bytes() - begin));
   };
   EXPECT_EQ(graphlane_share_mutate(job.get(), 1, chunk_count + 1, &edge, sizeof edge), -EINVAL);
-  job.mutate(1, 3, &edge, sizeof edge);             // in the middle
-  job.mutate(1, chunk_count, &edge, sizeof edge);   // behind the last
+  job.mutate(1, 3, &edge, sizeof edge);            // in the middle
+  job.mutate(1, chunk_count, &edge, sizeof edge);  // behind the last
   job.mutate(2, 0, nullptr, 0);
   const uint64_t changed = hash_ - hash_of_chunk(1, 3) + 2 * edge_hash(edge) - hash_of_chunk(2, 0);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(sweep(job), changed);
@@ -207,8 +208,8 @@ TEST_P(ShareUnitsOfAnotherTest, JobsInTheMiddleOfAPartitionGoOn) {
   ::kill(before, SIGKILL);
   ShareJob first = [&] {
     switch (GetParam()) {
-      case 0: return job();          // units of a chunk
-      case 1: return job(400'000);   // of three smaller ones
+      case 0: return job();                                      // units of a chunk
+      case 1: return job(400'000);                               // of three smaller ones
       default: budget_bytes_ = uint64_t{1} << 30; return job();  // all of it in memory
     }
   }();
@@ -228,7 +229,8 @@ TEST_F(ShareUnitsTest, APartitionThatCannotBeReadEnds) {
   ASSERT_EQ(graphlane_share_start(job.get(), &chunk), 1);
   std::ofstream(path("column"), std::ios::binary | std::ios::in | std::ios::app) << "more";
   int failed = 0;
-  while ((failed = graphlane_share_start(job.get(), &chunk)) == 1) {}
+  while ((failed = graphlane_share_start(job.get(), &chunk)) == 1) {
+  }
   EXPECT_EQ(failed, -ESTALE);
   EXPECT_EQ(graphlane_share_error(), std::string("column: changed while jobs use it"));
   EXPECT_EQ(graphlane_share_start(job.get(), &chunk), 0) << "of this one there is no more";

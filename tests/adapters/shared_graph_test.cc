@@ -22,7 +22,8 @@ constexpr int kWaitMs = 5000;
 
 class SharedGraphTest : public testing::Test {
  protected:
-  SharedGraphTest() : path_((std::filesystem::temp_directory_path() / "shared_graph_XXXXXX").string()) {
+  SharedGraphTest()
+      : path_((std::filesystem::temp_directory_path() / "shared_graph_XXXXXX").string()) {
     const Fd file(::mkstemp(path_.data()));
     std::string bytes(kPartitions * kBytes, '\0');
     std::mt19937 random(1);
@@ -33,13 +34,19 @@ class SharedGraphTest : public testing::Test {
 
   // Batches of two partitions. The budget has four buffers, and nothing for packed ones.
   std::shared_ptr<SharedGraph> make_graph() {
-    GraphFiles files{.name = "graph", .files = {}, .direct = {}, .identities = {}, .layout = {},
+    GraphFiles files{.name = "graph",
+                     .files = {},
+                     .direct = {},
+                     .identities = {},
+                     .layout = {},
                      .units = Units(std::vector<uint64_t>(kPartitions, kBytes), kUncut)};
     files.files.emplace_back(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
     files.direct.emplace_back();
     files.identities.push_back(*identify(files.files[0].get()));
     files.layout.partition_count = kPartitions;
-    for (uint32_t p = 0; p < kPartitions; ++p) files.layout.ranges.push_back({p, 0, p * kBytes, kBytes});
+    for (uint32_t p = 0; p < kPartitions; ++p) {
+      files.layout.ranges.push_back({p, 0, p * kBytes, kBytes});
+    }
     const SharedGraph::Options options{.charged_to = {},
                                        .budget_bytes = 4 * kBytes,
                                        .part_bytes = 4 * kBytes,

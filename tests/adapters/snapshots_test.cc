@@ -23,7 +23,9 @@ Chunks seen(const Snapshots& snapshots, uint32_t partition, uint64_t version) {
   EXPECT_TRUE(mapping);
   const auto parsed = parse_overlay(mapping->bytes());
   EXPECT_TRUE(parsed);
-  for (const auto& [chunk, bytes] : *parsed) chunks[chunk] = std::string(bytes.begin(), bytes.end());
+  for (const auto& [chunk, bytes] : *parsed) {
+    chunks[chunk] = std::string(bytes.begin(), bytes.end());
+  }
   return chunks;
 }
 
@@ -54,8 +56,8 @@ TEST(SnapshotsTest, AgreesWithCopiesOfTheWholeGraph) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     std::mt19937 random(seed);
     Snapshots snapshots;
-    std::map<uint32_t, Chunks> newest;                             // by partition
-    std::multimap<uint64_t, std::map<uint32_t, Chunks>> of_jobs;   // by version
+    std::map<uint32_t, Chunks> newest;                            // by partition
+    std::multimap<uint64_t, std::map<uint32_t, Chunks>> of_jobs;  // by version
     for (int step = 0; step < 60; ++step) {
       if (random() % 3 != 0) {
         const uint32_t partition = random() % 3;

@@ -32,8 +32,11 @@ TEST_F(WorkerTest, CompletesEachTaskAfterItsWork) {
       EXPECT_TRUE(it.load());
       ++completed;
     };
-    if (&it < &worked[50]) worker_.read([&] { it = true; }, complete);
-    else worker_.post([&] { it = true; }, complete);
+    if (&it < &worked[50]) {
+      worker_.read([&] { it = true; }, complete);
+    } else {
+      worker_.post([&] { it = true; }, complete);
+    }
   }
   finish_all();
   EXPECT_EQ(completed, 100);

@@ -1,4 +1,5 @@
-// The abilities of vertex programs: lists, parts of lists, messages, notifications, orders, vertical parts, errors.
+// The abilities of vertex programs: lists, parts of lists, messages, notifications, orders,
+// vertical parts, errors.
 #include "adapters/semiext/engine.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +27,8 @@ struct Way {
   bool in_memory;
 };
 
-// A random graph of 2000 vertices, one of which has half of all as neighbours, stored and opened each way.
+// A random graph of 2000 vertices, one of which has half of all as neighbours, stored and opened
+// each way.
 class EngineTest : public ::testing::TestWithParam<Way> {
  protected:
   static constexpr VertexId kCount = 2000;
@@ -42,7 +44,8 @@ class EngineTest : public ::testing::TestWithParam<Way> {
     const auto add = [&](VertexId from, VertexId to) {
       out_[from].push_back(to);
       in_[to].push_back(from);
-      edges.write(reinterpret_cast<const char*>(&from), sizeof from).write(reinterpret_cast<const char*>(&to), sizeof to);
+      edges.write(reinterpret_cast<const char*>(&from), sizeof from)
+          .write(reinterpret_cast<const char*>(&to), sizeof to);
     };
     for (int i = 0; i < 20'000; ++i) add(random() % kCount, random() % kCount);
     for (VertexId v = 0; v < kCount; v += 2) add(17, v);
@@ -50,11 +53,13 @@ class EngineTest : public ::testing::TestWithParam<Way> {
     for (Adjacency* side : {&out_, &in_}) {
       for (std::vector<VertexId>& list : *side) std::sort(list.begin(), list.end());
     }
-    const auto built = build_lists({.input = {.path = directory_ + "/edges.bin", .format = EdgeFormat::kBin},
-                                    .output = directory_ + "/graph",
-                                    .codec = GetParam().codec});
+    const auto built =
+        build_lists({.input = {.path = directory_ + "/edges.bin", .format = EdgeFormat::kBin},
+                     .output = directory_ + "/graph",
+                     .codec = GetParam().codec});
     ASSERT_TRUE(built) << built.error().text;
-    auto graph = Graph::open(directory_ + "/graph", {.cache_bytes = 4 << 20, .in_memory = GetParam().in_memory});
+    auto graph = Graph::open(directory_ + "/graph",
+                             {.cache_bytes = 4 << 20, .in_memory = GetParam().in_memory});
     ASSERT_TRUE(graph) << graph.error().text;
     graph_ = std::move(*graph);
   }
@@ -70,8 +75,10 @@ class EngineTest : public ::testing::TestWithParam<Way> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Ways, EngineTest,
-                         ::testing::Values(Way{CodecKind::kRaw, 1, false}, Way{CodecKind::kRaw, 4, true},
-                                           Way{CodecKind::kVarint, 4, false}, Way{CodecKind::kSimd, 1, true}));
+                         ::testing::Values(Way{CodecKind::kRaw, 1, false},
+                                           Way{CodecKind::kRaw, 4, true},
+                                           Way{CodecKind::kVarint, 4, false},
+                                           Way{CodecKind::kSimd, 1, true}));
 
 TEST_P(EngineTest, DegreesAreThoseOfTheLists) {
   for (VertexId v = 0; v < kCount; ++v) {
@@ -88,9 +95,12 @@ TEST_P(EngineTest, VerticesGetTheListsThatTheyAskFor) {
       ctx.request_vertex(v, v, EdgeSide::kBoth);
     }
     void run_on_vertex(Engine<Program>::Context&, VertexId v, const ListView& list) {
-      const auto same = [](std::span<const VertexId> a, const std::vector<VertexId>& b) { return std::ranges::equal(a, b); };
+      const auto same = [](std::span<const VertexId> a, const std::vector<VertexId>& b) {
+        return std::ranges::equal(a, b);
+      };
       if (list.owner == v) {
-        right += same(list.neighbours, out[v]) && same(list.in_neighbours, in[v]) && list.side == EdgeSide::kBoth;
+        right += same(list.neighbours, out[v]) && same(list.in_neighbours, in[v]) &&
+                 list.side == EdgeSide::kBoth;
       } else {
         right += same(list.neighbours, in[(v + 1) % kCount]) && list.owner == (v + 1) % kCount;
       }
@@ -109,7 +119,8 @@ TEST_P(EngineTest, VerticesGetTheListsThatTheyAskFor) {
   }
 }
 
-// Reads lists of both directions, in iterations upwards and downwards, and in a random order: one task a merged range.
+// Reads lists of both directions, in iterations upwards and downwards, and in a random order: one
+// task a merged range.
 TEST_P(EngineTest, OwnListsComeWholeAndByFewTasks) {
   struct Program {
     void run(Engine<Program>::Context& ctx, VertexId v) {
@@ -117,7 +128,8 @@ TEST_P(EngineTest, OwnListsComeWholeAndByFewTasks) {
       if (ctx.iteration() < 2) ctx.activate_vertex(v);
     }
     void run_on_vertex(Engine<Program>::Context&, VertexId v, const ListView& list) {
-      right += list.owner == v && std::ranges::equal(list.neighbours, list.side == EdgeSide::kOut ? out[v] : in[v]);
+      right += list.owner == v &&
+               std::ranges::equal(list.neighbours, list.side == EdgeSide::kOut ? out[v] : in[v]);
     }
     const Adjacency &out, &in;
     std::atomic<uint64_t> right{0};
@@ -144,13 +156,16 @@ TEST_P(EngineTest, OwnListsComeWholeAndByFewTasks) {
 TEST_P(EngineTest, PartsOfListsAreTheRequestedOnes) {
   struct Program {
     void run(Engine<Program>::Context& ctx, VertexId v) {
-      const Engine<Program>::Context::Partial parts[] = {{v, 1, 3}, {17, v, 2}, {v, 1 << 20, 5}, {v, 0, 0}};
+      const Engine<Program>::Context::Partial parts[] = {
+          {v, 1, 3}, {17, v, 2}, {v, 1 << 20, 5}, {v, 0, 0}};
       ctx.request_partial_vertices(v, parts, EdgeSide::kOut);
     }
     void run_on_vertex(Engine<Program>::Context&, VertexId, const ListView& list) {
       const std::vector<VertexId>& all = out[list.owner];
       const bool within = list.first + list.neighbours.size() <= all.size();
-      right += within && std::ranges::equal(list.neighbours, std::span(all).subspan(list.first, list.neighbours.size()));
+      right +=
+          within && std::ranges::equal(list.neighbours,
+                                       std::span(all).subspan(list.first, list.neighbours.size()));
       count += list.neighbours.size();
     }
     const Adjacency& out;
@@ -223,9 +238,13 @@ TEST_P(EngineTest, MessagesArriveOnceAndWakeTheirVertices) {
 
 TEST_P(EngineTest, VerticalPartsTogetherAreTheWhole) {
   struct Program {
-    void run(Engine<Program>::Context& ctx, VertexId v) { ctx.request_vertex(v, v, EdgeSide::kOut); }
+    void run(Engine<Program>::Context& ctx, VertexId v) {
+      ctx.request_vertex(v, v, EdgeSide::kOut);
+    }
     void run_on_vertex(Engine<Program>::Context& ctx, VertexId v, const ListView& list) {
-      for (const VertexId u : list.neighbours) count[v] += u >= ctx.part_begin() && u < ctx.part_end();
+      for (const VertexId u : list.neighbours) {
+        count[v] += u >= ctx.part_begin() && u < ctx.part_end();
+      }
       if (ctx.part() < last_part[v]) wrong = true;
       last_part[v] = ctx.part();
     }
@@ -277,7 +296,9 @@ TEST_P(EngineTest, AnOrderIsKeptAndWithoutOneDirectionsAlternate) {
 TEST_P(EngineTest, AFileThatFailsInTheMiddleEndsTheRunWithItsName) {
   if (GetParam().in_memory) GTEST_SKIP() << "not applicable: nothing is read";
   struct Program {
-    void run(Engine<Program>::Context& ctx, VertexId v) { ctx.request_vertex(v, v, EdgeSide::kOut); }
+    void run(Engine<Program>::Context& ctx, VertexId v) {
+      ctx.request_vertex(v, v, EdgeSide::kOut);
+    }
     void run_on_vertex(Engine<Program>::Context&, VertexId, const ListView&) {}
   } program;
   const std::string lists = directory_ + "/graph/out.lists";
@@ -316,7 +337,8 @@ TEST(WorkerPoolTest, RunsOnEveryWorkerAndHandsExceptionsOn) {
   EXPECT_EQ(sum, 999 * 1000 / 2);
   EXPECT_THROW(pool.run([](unsigned worker) {
     if (worker == 2) throw std::bad_alloc();
-  }), std::bad_alloc);
+  }),
+               std::bad_alloc);
   pool.run([&](unsigned worker) { ++runs[worker]; });
   EXPECT_EQ(runs[3], 101);
 }

@@ -14,13 +14,17 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 
-// Random lists: a third are empty, most are short, some lie on several pages; encoded one behind the other.
+// Random lists: a third are empty, most are short, some lie on several pages; encoded one behind
+// the other.
 struct StoredLists {
-  explicit StoredLists(CodecKind kind, VertexId count = 4000) : codec(ListCodec::of(kind)), lists(count) {
+  explicit StoredLists(CodecKind kind, VertexId count = 4000)
+      : codec(ListCodec::of(kind)), lists(count) {
     std::mt19937 random(11);
     ListIndexBuilder builder(list_index_shape(kind, /*is_weighted=*/false));
     for (VertexId v = 0; v < count; ++v) {
-      const size_t degree = random() % 3 == 0 ? 0 : random() % 200 == 0 ? 1000 + random() % 20'000 : 1 + random() % 30;
+      const size_t degree = random() % 3 == 0     ? 0
+                            : random() % 200 == 0 ? 1000 + random() % 20'000
+                                                  : 1 + random() % 30;
       for (size_t i = 0; i < degree; ++i) lists[v].push_back(random() % count);
       std::sort(lists[v].begin(), lists[v].end());
       if (degree == 0) continue;
@@ -79,7 +83,8 @@ class ListRunsTest : public ::testing::TestWithParam<CodecKind> {
       EXPECT_TRUE(pages.size() <= ListRuns::kBytesMax / kPage + 1 || run.end - run.first == 1);
       ASSERT_TRUE(reader.read(stored_.index, runs.owners_of(run), run.begin, pages,
                               [&](VertexId owner, std::span<const VertexId> list) {
-                                EXPECT_TRUE(std::ranges::equal(list, stored_.lists[owner])) << owner;
+                                EXPECT_TRUE(std::ranges::equal(list, stored_.lists[owner]))
+                                    << owner;
                                 ++given[owner];
                               }));
     }
@@ -92,7 +97,8 @@ class ListRunsTest : public ::testing::TestWithParam<CodecKind> {
   size_t run_count_ = 0;
 };
 
-INSTANTIATE_TEST_SUITE_P(Codecs, ListRunsTest, ::testing::Values(CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd),
+INSTANTIATE_TEST_SUITE_P(Codecs, ListRunsTest,
+                         ::testing::Values(CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd),
                          [](const auto& codec) { return std::string(name_of(codec.param)); });
 
 TEST_P(ListRunsTest, AllListsAreRunsOfFullSize) {
@@ -122,13 +128,16 @@ TEST_P(ListRunsTest, SomeListsComeUpwardsDownwardsAndMixed) {
   }
 }
 
-// Wrong content with a right checksum: the first damaged list is named, and earlier lists are delivered.
+// Wrong content with a right checksum: the first damaged list is named, and earlier lists are
+// delivered.
 TEST_P(ListRunsTest, ADamagedListIsNamed) {
   VertexId damaged = 2000;
   while (stored_.lists[damaged].size() < 2) ++damaged;
   const uint64_t at = stored_.index.offset(damaged);
-  // raw: a neighbour that is no vertex. Others: a byte that no list ends with, or more bytes than are there.
-  std::fill_n(stored_.bytes.begin() + static_cast<ptrdiff_t>(at), stored_.index.bytes(damaged), uint8_t{0xff});
+  // raw: a neighbour that is no vertex. Others: a byte that no list ends with, or more bytes than
+  // are there.
+  std::fill_n(stored_.bytes.begin() + static_cast<ptrdiff_t>(at), stored_.index.bytes(damaged),
+              uint8_t{0xff});
   ListRuns runs;
   for (VertexId v = damaged - 500; v < damaged + 50; ++v) (void)runs.add(stored_.index, v, kPage);
   runs.close();
@@ -136,8 +145,9 @@ TEST_P(ListRunsTest, ADamagedListIsNamed) {
   bool found = false;
   for (const ListRuns::Run& run : runs.runs()) {
     VertexId last = 0;
-    const bool read = reader.read(stored_.index, runs.owners_of(run), run.begin, stored_.pages(run.begin, run.behind),
-                                  [&](VertexId owner, std::span<const VertexId>) { last = std::max(last, owner); });
+    const bool read = reader.read(
+        stored_.index, runs.owners_of(run), run.begin, stored_.pages(run.begin, run.behind),
+        [&](VertexId owner, std::span<const VertexId>) { last = std::max(last, owner); });
     if (read) continue;
     found = true;
     EXPECT_EQ(reader.damaged_owner(), damaged);

@@ -95,9 +95,8 @@ int Grid::read_flags(const Sweep& sweep) const {
       if (sweep.wants(i, j)) active_bytes += block_bytes_[block];
     }
   }
-  const bool direct =
-      options_.direct == DirectIo::kAlways ||
-      (options_.direct == DirectIo::kAuto && options_.memory_bytes < active_bytes);
+  const bool direct = options_.direct == DirectIo::kAlways ||
+                      (options_.direct == DirectIo::kAuto && options_.memory_bytes < active_bytes);
   return direct ? O_RDONLY | O_DIRECT : O_RDONLY;
 }
 

@@ -189,9 +189,8 @@ std::vector<int32_t> bfs(Grid& grid, int64_t root) {
     });
   }
 
-  std::printf("bfs: %lld vertices in %lld levels from %lld",
-              static_cast<long long>(reached_count), static_cast<long long>(level_count),
-              static_cast<long long>(root));
+  std::printf("bfs: %lld vertices in %lld levels from %lld", static_cast<long long>(reached_count),
+              static_cast<long long>(level_count), static_cast<long long>(root));
   std::vector<int32_t> parents;
   for (const uint32_t p : parent.copy()) parents.push_back(static_cast<int32_t>(p));
   return parents;
@@ -210,9 +209,9 @@ void finish(const Arguments& arguments, const std::vector<T>& result) {
 }
 
 int run(int argc, char** argv) {
-  const Arguments arguments(
-      argc, argv, kUsage, {"--iterations", "--root", "--memory", "--threads", "--out"},
-      {"--direct", "--buffered", "--seconds"});
+  const Arguments arguments(argc, argv, kUsage,
+                            {"--iterations", "--root", "--memory", "--threads", "--out"},
+                            {"--direct", "--buffered", "--seconds"});
   const std::string what = arguments.word(0);
   const int64_t default_threads = std::max(1u, std::thread::hardware_concurrency());
   const int64_t thread_count = arguments.number("--threads", default_threads);

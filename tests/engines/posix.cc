@@ -69,9 +69,10 @@ void File::pwrite_all(const void* buffer, size_t length, off_t offset) const {
   for (size_t done = 0; done < length;) {
     const ssize_t n = ::pwrite(fd_, static_cast<const char*>(buffer) + done, length - done,
                                offset + static_cast<off_t>(done));
-    if (n <= 0) die("%s: offset %lld: pwrite: %s", path_.c_str(),
-                    static_cast<long long>(offset) + static_cast<long long>(done),
-                    std::strerror(errno));
+    if (n <= 0) {
+      die("%s: offset %lld: pwrite: %s", path_.c_str(),
+          static_cast<long long>(offset) + static_cast<long long>(done), std::strerror(errno));
+    }
     done += static_cast<size_t>(n);
   }
 }

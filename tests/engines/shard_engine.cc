@@ -40,9 +40,13 @@ std::vector<int32_t> wcc(SlidingWindows& windows, int64_t iterations_max) {
     });
   }
   std::vector<int32_t> labels;
-  for (const uint32_t label : windows.vertex_values()) labels.push_back(static_cast<int32_t>(label));
+  for (const uint32_t label : windows.vertex_values()) {
+    labels.push_back(static_cast<int32_t>(label));
+  }
   int64_t component_count = 0;
-  for (size_t v = 0; v < labels.size(); ++v) component_count += labels[v] == static_cast<int32_t>(v);
+  for (size_t v = 0; v < labels.size(); ++v) {
+    component_count += labels[v] == static_cast<int32_t>(v);
+  }
   std::printf("wcc: %lld components in %lld iterations", static_cast<long long>(component_count),
               static_cast<long long>(iterations));
   return labels;

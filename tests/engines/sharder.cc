@@ -62,8 +62,8 @@ std::vector<int64_t> cut_intervals(const std::vector<Degrees>& degrees, size_t e
     seen += static_cast<size_t>(degrees[static_cast<size_t>(v)].in);
     const auto made = static_cast<int>(last.size());
     if (made + 1 == shard_count) break;
-    const bool full = seen * static_cast<size_t>(shard_count) >=
-                      edge_count * static_cast<size_t>(made + 1);
+    const bool full =
+        seen * static_cast<size_t>(shard_count) >= edge_count * static_cast<size_t>(made + 1);
     const bool must_leave = vertex_count - v - 1 == shard_count - made - 1;
     if (full || must_leave) last.push_back(v);
   }

@@ -44,8 +44,7 @@ VertexStore::~VertexStore() { ::munmap(data_, length_bytes_); }
 
 void VertexStore::map() {
   ::posix_fadvise(file_.fd(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  void* mapped =
-      ::mmap(nullptr, length_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.fd(), 0);
+  void* mapped = ::mmap(nullptr, length_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.fd(), 0);
   if (mapped == MAP_FAILED) die("%s: mmap: %s", file_.path().c_str(), std::strerror(errno));
   data_ = static_cast<char*>(mapped);
   first_byte_ = 0;
@@ -56,8 +55,8 @@ void VertexStore::load_bytes(size_t begin, size_t end) {
   first_byte_ = page_floor(begin);
   end_byte_ = end;
   const size_t window_bytes = page_ceil(end) - first_byte_;
-  void* window = ::mmap(nullptr, window_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                        -1, 0);
+  void* window =
+      ::mmap(nullptr, window_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (window == MAP_FAILED) die("%s: no memory for a window", file_.path().c_str());
   data_ = static_cast<char*>(window);
   // The last page may extend past the end of the file: that much less is read.

@@ -41,8 +41,8 @@ class VertexStore {
   // unlocked.
   void lock_bytes(size_t begin, size_t end, bool locked);
 
-  char* data_ = nullptr;      // what the program sees now
-  size_t first_byte_ = 0;     // the file position of data_[0]
+  char* data_ = nullptr;   // what the program sees now
+  size_t first_byte_ = 0;  // the file position of data_[0]
 
  private:
   void map();

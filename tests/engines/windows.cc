@@ -164,7 +164,9 @@ SlidingWindows::InEdges SlidingWindows::load_memory_shard(int p) {
     const int64_t source = reader.position().vertex;
     if (interval.contains(source)) window.out_begin.push_back(reader.position().edge);
     if (source == interval.end) readers_[static_cast<size_t>(p)].seek(reader.position());
-    for (const uint32_t t : reader.next()) target.push_back(t - static_cast<uint32_t>(interval.begin));
+    for (const uint32_t t : reader.next()) {
+      target.push_back(t - static_cast<uint32_t>(interval.begin));
+    }
     if (source + 1 == interval.end) window.out_begin.push_back(reader.position().edge);
   }
   if (target.size() != edge_count) {
@@ -217,8 +219,9 @@ void SlidingWindows::update_vertices(int p, const InEdges& in_edges,
   std::vector<Degrees> degrees(count);
   const auto values_at = static_cast<off_t>(interval.begin) * static_cast<off_t>(sizeof(uint32_t));
   vertex_file_.pread_exact(values.data(), count * sizeof(uint32_t), values_at);
-  degree_file_.pread_exact(degrees.data(), count * sizeof(Degrees),
-                           static_cast<off_t>(interval.begin) * static_cast<off_t>(sizeof(Degrees)));
+  degree_file_.pread_exact(
+      degrees.data(), count * sizeof(Degrees),
+      static_cast<off_t>(interval.begin) * static_cast<off_t>(sizeof(Degrees)));
 
   EdgeValues& memory = windows_[static_cast<size_t>(p)].values;
   std::vector<uint32_t*> in;

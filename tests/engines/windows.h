@@ -30,7 +30,7 @@ class AdjacencyReader {
   struct Position {
     size_t byte = 0;
     int64_t vertex = 0;
-    size_t edge = 0;       // of the shard: the first of `vertex`
+    size_t edge = 0;         // of the shard: the first of `vertex`
     size_t empty_count = 0;  // vertices from `vertex` on that still have no edges
   };
 

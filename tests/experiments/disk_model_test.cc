@@ -13,9 +13,14 @@ using graphlane::kMiB;
 
 // A disk with 1 MB a track and a turn of 10 ms.
 Parameters round_numbers() {
-  return {.bandwidth_bytes_per_second = 100e6, .seek_seconds_min = 0.001,
-          .seek_seconds_avg = 0.008, .seek_seconds_max = 0.015, .rpm = 6000,
-          .stroke_bytes = 10e9, .buffer_bytes = 10e6, .dilation = 1};
+  return {.bandwidth_bytes_per_second = 100e6,
+          .seek_seconds_min = 0.001,
+          .seek_seconds_avg = 0.008,
+          .seek_seconds_max = 0.015,
+          .rpm = 6000,
+          .stroke_bytes = 10e9,
+          .buffer_bytes = 10e6,
+          .dilation = 1};
 }
 
 // Total seconds of streams that alternate, a chunk each.
@@ -115,8 +120,9 @@ TEST(DiskModelTest, OneIoAtATimeInOrderOfArrival) {
   DiskModel model(round_numbers());
   const double first = model.serve({0, 0, kMiB}).end_seconds;
   const Service second = model.serve({0, 500 * kMiB, kMiB});
-  EXPECT_NEAR(second.end_seconds, first + second.seek_seconds + second.rotation_seconds +
-              second.transfer_seconds, 1e-9);
+  EXPECT_NEAR(second.end_seconds,
+              first + second.seek_seconds + second.rotation_seconds + second.transfer_seconds,
+              1e-9);
 }
 
 Parameters flash() {

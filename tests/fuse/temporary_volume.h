@@ -23,8 +23,8 @@ class TemporaryVolume {
   explicit TemporaryVolume(uint32_t device_count = 3) {
     char pattern[] = "/tmp/graphlane-fuse-test-XXXXXX";
     base_ = ::mkdtemp(pattern);
-    VolumeOptions options{.root = base_ + "/vol", .devices = {}, .stripe_depth_bytes = 4096,
-                          .policy = {}};
+    VolumeOptions options{
+        .root = base_ + "/vol", .devices = {}, .stripe_depth_bytes = 4096, .policy = {}};
     for (uint32_t d = 0; d < device_count; ++d) {
       options.devices.push_back(base_ + "/d" + std::to_string(d));
       std::filesystem::create_directory(options.devices.back());
@@ -50,12 +50,12 @@ class TemporaryVolume {
   Layout add_striped(const std::string& name, uint64_t size,
                      FileState state = FileState::kClosed) const {
     Layout layout{.volume = volume_->uuid(),
-                        .file_id = Uuid::random(),
-                        .geometry = {.stripe_depth_bytes = 4096,
-                                     .device_count = volume_->device_count(),
-                                     .first_device = 1},
-                        .logical_size = size,
-                        .state = state};
+                  .file_id = Uuid::random(),
+                  .geometry = {.stripe_depth_bytes = 4096,
+                               .device_count = volume_->device_count(),
+                               .first_device = 1},
+                  .logical_size = size,
+                  .state = state};
     write(name, "");
     const Fd stub(::open(path(name).c_str(), O_RDWR | O_CLOEXEC));
     layout.identity = identify_stub(stub.get())->identity;

@@ -63,17 +63,31 @@ class Mutator {
   size_t below(size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random_); }
 
   void mutate(Input& input) {
-    static constexpr uint64_t kWords[] = {0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000,
-                                          0xffffffff, 0x7fffffffffffffff, 0x8000000000000000, ~uint64_t{0}};
+    static constexpr uint64_t kWords[] = {0,
+                                          1,
+                                          0x7f,
+                                          0x80,
+                                          0xff,
+                                          0x7fff,
+                                          0xffff,
+                                          0x7fffffff,
+                                          0x80000000,
+                                          0xffffffff,
+                                          0x7fffffffffffffff,
+                                          0x8000000000000000,
+                                          ~uint64_t{0}};
     static constexpr char kBytes[] = " \t\n,;:\"{}[]0123456789-+.eE#%/\\\0";
     const size_t at = below(input.size() + 1);
     switch (below(7)) {
       case 0:
         if (at < input.size()) input[at] ^= static_cast<uint8_t>(1u << below(8));
         break;
-      case 1: input.insert(input.begin() + static_cast<ptrdiff_t>(at), static_cast<uint8_t>(below(256))); break;
+      case 1:
+        input.insert(input.begin() + static_cast<ptrdiff_t>(at), static_cast<uint8_t>(below(256)));
+        break;
       case 2:
-        input.insert(input.begin() + static_cast<ptrdiff_t>(at), static_cast<uint8_t>(kBytes[below(sizeof kBytes)]));
+        input.insert(input.begin() + static_cast<ptrdiff_t>(at),
+                     static_cast<uint8_t>(kBytes[below(sizeof kBytes)]));
         break;
       case 3:
         input.erase(input.begin() + static_cast<ptrdiff_t>(at),
@@ -82,13 +96,17 @@ class Mutator {
       case 4: {
         const uint64_t word = kWords[below(std::size(kWords))];
         const size_t width = size_t{1} << below(4);
-        for (size_t i = 0; i < width && at + i < input.size(); ++i) input[at + i] = static_cast<uint8_t>(word >> 8 * i);
+        for (size_t i = 0; i < width && at + i < input.size(); ++i) {
+          input[at + i] = static_cast<uint8_t>(word >> 8 * i);
+        }
         break;
       }
       case 5: {  // a piece of itself once more
         const size_t length = below(std::min<size_t>(input.size() - at, 4096) + 1);
-        const Input piece(input.begin() + static_cast<ptrdiff_t>(at), input.begin() + static_cast<ptrdiff_t>(at + length));
-        input.insert(input.begin() + static_cast<ptrdiff_t>(below(input.size() + 1)), piece.begin(), piece.end());
+        const Input piece(input.begin() + static_cast<ptrdiff_t>(at),
+                          input.begin() + static_cast<ptrdiff_t>(at + length));
+        input.insert(input.begin() + static_cast<ptrdiff_t>(below(input.size() + 1)), piece.begin(),
+                     piece.end());
         break;
       }
       default: {  // the end of another
@@ -128,13 +146,19 @@ int main(int argc, char** argv) {
   using namespace graphlane::fuzz;
   if (argc == 2 && std::string_view(argv[1]) == "--list") {
     for (const auto targets : all_targets()) {
-      for (const FuzzTarget& target : targets) std::printf("%s\n", std::string(target.name).c_str());
+      for (const FuzzTarget& target : targets) {
+        std::printf("%s\n", std::string(target.name).c_str());
+      }
     }
     return 0;
   }
   const FuzzTarget* const target = argc == 6 ? find_target(argv[1]) : nullptr;
-  if (target == nullptr) return std::fprintf(stderr, "usage: fuzz TARGET SECONDS SEED CORPUS CRASHES\n"), 2;
+  if (target == nullptr) {
+    return std::fprintf(stderr, "usage: fuzz TARGET SECONDS SEED CORPUS CRASHES\n"), 2;
+  }
   crash_file = std::string(argv[5]) + "/crash-" + argv[1];
-  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGALRM}) ::signal(signal, keep_current);
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGALRM}) {
+    ::signal(signal, keep_current);
+  }
   return run_all(*target, std::atof(argv[2]), std::strtoull(argv[3], nullptr, 10), argv[4]);
 }

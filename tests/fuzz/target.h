@@ -46,7 +46,9 @@ class WorkDirectory {
   // Replaces the file NAME (which may lie in a directory that make() made), or the directory.
   void write(const std::string& name, Bytes content) const;
   void make(const std::string& name) const;
-  std::string path(const std::string& name = "") const { return name.empty() ? path_ : path_ + "/" + name; }
+  std::string path(const std::string& name = "") const {
+    return name.empty() ? path_ : path_ + "/" + name;
+  }
 
  private:
   std::string path_;

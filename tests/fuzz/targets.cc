@@ -12,8 +12,8 @@
 namespace graphlane::fuzz {
 
 std::vector<std::span<const FuzzTarget>> all_targets() {
-  return {volume_targets(), server_targets(), share_targets(), kit_targets(), graph_targets(), pages_targets(),
-          shim_targets()};
+  return {volume_targets(), server_targets(), share_targets(), kit_targets(),
+          graph_targets(),  pages_targets(),  shim_targets()};
 }
 
 const FuzzTarget* find_target(std::string_view name) {
@@ -26,7 +26,8 @@ const FuzzTarget* find_target(std::string_view name) {
 }
 
 InputFile::InputFile(Bytes input) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
-  require(fd_ >= 0 && ::pwrite(fd_, input.data(), input.size(), 0) == static_cast<ssize_t>(input.size()));
+  require(fd_ >= 0 &&
+          ::pwrite(fd_, input.data(), input.size(), 0) == static_cast<ssize_t>(input.size()));
   std::snprintf(path_, sizeof path_, "/proc/self/fd/%d", fd_);
 }
 
@@ -48,10 +49,13 @@ WorkDirectory::~WorkDirectory() {
 
 void WorkDirectory::write(const std::string& name, Bytes content) const {
   const int fd = ::open(path(name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  require(fd >= 0 && ::write(fd, content.data(), content.size()) == static_cast<ssize_t>(content.size()));
+  require(fd >= 0 &&
+          ::write(fd, content.data(), content.size()) == static_cast<ssize_t>(content.size()));
   ::close(fd);
 }
 
-void WorkDirectory::make(const std::string& name) const { require(::mkdir(path(name).c_str(), 0755) == 0); }
+void WorkDirectory::make(const std::string& name) const {
+  require(::mkdir(path(name).c_str(), 0755) == 0);
+}
 
 }  // namespace graphlane::fuzz

@@ -35,10 +35,10 @@ class CountingSink final : public EdgeSink {
 // The first byte chooses the format and the options.
 void run_edge_list(Bytes input) {
   if (input.empty()) return;
-  static constexpr EdgeFormat kFormats[] = {EdgeFormat::kAuto, EdgeFormat::kSnap, EdgeFormat::kBin,
-                                            EdgeFormat::kU32, EdgeFormat::kU64, EdgeFormat::kCsv,
-                                            EdgeFormat::kTsv, EdgeFormat::kMtx, EdgeFormat::kKonect,
-                                            EdgeFormat::kDimacs, EdgeFormat::kMetis};
+  static constexpr EdgeFormat kFormats[] = {
+      EdgeFormat::kAuto,   EdgeFormat::kSnap,   EdgeFormat::kBin,  EdgeFormat::kU32,
+      EdgeFormat::kU64,    EdgeFormat::kCsv,    EdgeFormat::kTsv,  EdgeFormat::kMtx,
+      EdgeFormat::kKonect, EdgeFormat::kDimacs, EdgeFormat::kMetis};
   const InputFile file(input.subspan(1));
   EdgeListOptions options;
   options.path = file.path();
@@ -74,7 +74,8 @@ void run_grid_table(Bytes input) {
 void run_graph_header(Bytes input) {
   GraphHeader like;
   like.vertex_count = like.arc_count = like.edge_count = 10;
-  like.files = {{.name = "out", .size_bytes = 100, .checksum = 1}, {.name = "out.index", .size_bytes = 64, .checksum = 2}};
+  like.files = {{.name = "out", .size_bytes = 100, .checksum = 1},
+                {.name = "out.index", .size_bytes = 64, .checksum = 2}};
   std::array<uint8_t, kGraphHeaderBytes> mended = encode_header(like);
   for (size_t i = 0; i + 1 < input.size(); i += 2) {  // pairs: by how much to go on, and a byte
     const size_t at = 8 + (input[i] * 7 + i) % (mended.size() - 12);
@@ -90,7 +91,8 @@ void run_graph_header(Bytes input) {
       continue;
     }
     const auto again = encode_header(*header);
-    const auto parsed = parse_header({reinterpret_cast<const char*>(again.data()), again.size()}, "graph");
+    const auto parsed =
+        parse_header({reinterpret_cast<const char*>(again.data()), again.size()}, "graph");
     require(parsed && *parsed == *header);
   }
 }
@@ -98,9 +100,12 @@ void run_graph_header(Bytes input) {
 // The first byte chooses the shape. An accepted index has all its lists within the file.
 void run_list_index(Bytes input) {
   if (input.size() < 2) return;
-  const ListIndexShape shape{.is_sparse = (input[0] & 1) != 0, .has_degrees = (input[0] & 2) != 0,
-                             .has_lengths = (input[0] & 4) != 0, .has_arc_starts = (input[0] & 8) != 0,
-                             .is_derived = (input[0] & 16) != 0, .has_groups = (input[0] & 63) == 0x35};
+  const ListIndexShape shape{.is_sparse = (input[0] & 1) != 0,
+                             .has_degrees = (input[0] & 2) != 0,
+                             .has_lengths = (input[0] & 4) != 0,
+                             .has_arc_starts = (input[0] & 8) != 0,
+                             .is_derived = (input[0] & 16) != 0,
+                             .has_groups = (input[0] & 63) == 0x35};
   if (!shape.has_lengths && (!shape.has_degrees || !shape.has_arc_starts)) return;
   std::vector<uint64_t> aligned((input.size() + 6) / 8);
   std::memcpy(aligned.data(), input.data() + 1, input.size() - 1);
@@ -119,7 +124,8 @@ void run_list_index(Bytes input) {
   require(end == index->lists_bytes() && index->offset(index->vertex_count()) == end);
 }
 
-// The first byte chooses the codec, the second the limit. An accepted list is below it, and each way to decode agrees.
+// The first byte chooses the codec, the second the limit. An accepted list is below it, and each
+// way to decode agrees.
 void run_list_codec(Bytes input) {
   if (input.size() < 2) return;
   const ListCodec& codec = ListCodec::of(static_cast<CodecKind>(input[0] % 3));
@@ -131,13 +137,17 @@ void run_list_codec(Bytes input) {
   std::vector<uint32_t> list(*count);
   if (!codec.decode(bytes, list, limit)) return;
   for (const uint32_t neighbour : list) require(neighbour < limit);
-  // Bytes that no encoder writes may be refused by one way and accepted by another, but then they are the same list.
+  // Bytes that no encoder writes may be refused by one way and accepted by another, but then they
+  // are the same list.
   std::vector<uint8_t> again(codec.bytes_max(list.size()));
   again.resize(std::is_sorted(list.begin(), list.end()) ? codec.encode(list, again.data()) : 0);
-  const bool is_encoded = !bytes.empty() && std::equal(again.begin(), again.end(), bytes.begin(), bytes.end());
-  const uint32_t length = static_cast<uint32_t>(bytes.size()), degree = static_cast<uint32_t>(*count);
+  const bool is_encoded =
+      !bytes.empty() && std::equal(again.begin(), again.end(), bytes.begin(), bytes.end());
+  const uint32_t length = static_cast<uint32_t>(bytes.size()),
+                 degree = static_cast<uint32_t>(*count);
   std::vector<uint32_t> together(*count);
-  const bool is_list = codec.decode_lists(bytes, {&length, 1}, {&degree, 1}, together, limit).has_value();
+  const bool is_list =
+      codec.decode_lists(bytes, {&length, 1}, {&degree, 1}, together, limit).has_value();
   require(is_list ? together == list : !is_encoded);
   std::vector<uint32_t> counted(bytes.size()), starts(2);
   const Result<size_t> total = codec.decode_counted(bytes, {&length, 1}, starts, counted, limit);
@@ -146,8 +156,8 @@ void run_list_codec(Bytes input) {
   require(std::equal(list.begin(), list.end(), counted.begin()));
 }
 
-// Bytes: the limit, the number of vertices, and by how much each goes on; then the group. What is accepted is below the
-// limit, and comes back when its lists are encoded again.
+// Bytes: the limit, the number of vertices, and by how much each goes on; then the group. What is
+// accepted is below the limit, and comes back when its lists are encoded again.
 void run_list_group(Bytes input) {
   if (input.size() < 2) return;
   const ListCodec& codec = ListCodec::of(CodecKind::kReference);
@@ -156,9 +166,13 @@ void run_list_group(Bytes input) {
   input = input.subspan(2);
   if (input.size() < count) return;
   std::vector<uint32_t> vertices, starts(1), neighbours;
-  for (size_t i = 0; i < count; ++i) vertices.push_back(i == 0 ? input[i] % 32 : vertices.back() + 1 + input[i] % 3);
+  for (size_t i = 0; i < count; ++i) {
+    vertices.push_back(i == 0 ? input[i] % 32 : vertices.back() + 1 + input[i] % 3);
+  }
   const uint64_t arcs_max = 1 << 20;
-  if (!codec.decode_group(input.subspan(count), vertices, limit, arcs_max, starts, neighbours)) return;
+  if (!codec.decode_group(input.subspan(count), vertices, limit, arcs_max, starts, neighbours)) {
+    return;
+  }
   require(starts.size() == count + 1 && starts.back() <= arcs_max);
   std::vector<VertexList> lists;
   size_t bytes_max = 0;
@@ -171,12 +185,14 @@ void run_list_group(Bytes input) {
     lists.push_back({vertices[i], list});
     bytes_max += codec.bytes_max(list.size());
   }
-  // Damaged intervals may overlap what is copied. Then numbers do not ascend, and no encoder gets such lists.
+  // Damaged intervals may overlap what is copied. Then numbers do not ascend, and no encoder gets
+  // such lists.
   if (!is_ascending || starts.back() > 4096) return;
   std::vector<uint8_t> bytes(bytes_max);
   bytes.resize(codec.encode_group(lists, bytes.data()));
   std::vector<uint32_t> starts_again(1), again;
-  require(codec.decode_group(bytes, vertices, limit, arcs_max, starts_again, again).has_value() && starts_again == starts);
+  require(codec.decode_group(bytes, vertices, limit, arcs_max, starts_again, again).has_value() &&
+          starts_again == starts);
   require(std::equal(again.begin(), again.begin() + starts.back(), neighbours.begin()));
 }
 
@@ -202,14 +218,11 @@ void run_shards(Bytes input) {
   require(summary->edge_count == sink.count);
 }
 
-constexpr FuzzTarget kGraphTargets[] = {{"edge_list", run_edge_list},
-                                   {"grid_meta", run_grid_meta},
-                                   {"grid_table", run_grid_table},
-                                   {"graph_header", run_graph_header},
-                                   {"list_index", run_list_index},
-                                   {"list_codec", run_list_codec},
-                                   {"list_group", run_list_group},
-                                   {"shards", run_shards}};
+constexpr FuzzTarget kGraphTargets[] = {
+    {"edge_list", run_edge_list},   {"grid_meta", run_grid_meta},
+    {"grid_table", run_grid_table}, {"graph_header", run_graph_header},
+    {"list_index", run_list_index}, {"list_codec", run_list_codec},
+    {"list_group", run_list_group}, {"shards", run_shards}};
 
 }  // namespace
 

@@ -32,7 +32,8 @@ class FuzzedCoordinator {
     Fd listener = seqpacket_socket();
     address_.sun_family = AF_UNIX;  // the kernel chooses an abstract name
     length_ = sizeof address_;
-    require(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address_), sizeof(sa_family_t)) == 0 &&
+    require(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address_), sizeof(sa_family_t)) ==
+                0 &&
             ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address_), &length_) == 0 &&
             ::listen(listener.get(), 16) == 0);
     (void)::fcntl(listener.get(), F_SETFL, O_NONBLOCK);
@@ -41,7 +42,10 @@ class FuzzedCoordinator {
       (void)Coordinator(options).run(std::move(held), Fd());
       require(false);  // it never ends
     }).detach();
-    Layout layout{.by_loader = false, .partition_count = 2, .record = {.size_bytes = 8}, .vertex_count = 100,
+    Layout layout{.by_loader = false,
+                  .partition_count = 2,
+                  .record = {.size_bytes = 8},
+                  .vertex_count = 100,
                   .ranges = {{.partition = 0, .file = 0, .offset = 0, .length_bytes = 800},
                              {.partition = 1, .file = 0, .offset = 800, .length_bytes = 80}}};
     const std::string bytes = layout.to_bytes();
@@ -53,7 +57,8 @@ class FuzzedCoordinator {
     require(::ftruncate(file_.get(), 880) == 0);
   }
 
-  // Sends the input, then an invalid message, for which it is disconnected: so the coordinator has read the input.
+  // Sends the input, then an invalid message, for which it is disconnected: so the coordinator has
+  // read the input.
   void talk(Bytes input) {
     const Fd job = seqpacket_socket();
     const timeval patience{.tv_sec = 8, .tv_usec = 0};
@@ -79,10 +84,12 @@ class FuzzedCoordinator {
     (void)send_head(job, AttachMessage{}, "graph", fds, MSG_DONTWAIT);
   }
 
-  // The low bits of `how` are a kind, or (15) the payload begins with one; the high ones descriptors.
+  // The low bits of `how` are a kind, or (15) the payload begins with one; the high ones
+  // descriptors.
   void say(int job, uint8_t how, Bytes payload) const {
-    static constexpr Kind kKinds[] = {Kind::kAttach, Kind::kSweep, Kind::kNext, Kind::kLoaded, Kind::kTurn,
-                                      Kind::kDone, Kind::kUpdate, Kind::kAskStatistics, Kind::kWelcome};
+    static constexpr Kind kKinds[] = {Kind::kAttach, Kind::kSweep,         Kind::kNext,
+                                      Kind::kLoaded, Kind::kTurn,          Kind::kDone,
+                                      Kind::kUpdate, Kind::kAskStatistics, Kind::kWelcome};
     std::string message;
     if ((how & 15) < std::size(kKinds)) {
       message.assign(reinterpret_cast<const char*>(&kKinds[how & 15]), sizeof(Kind));

@@ -18,20 +18,28 @@ void run_page(Bytes input) {
   if (PageView::parse(page, view) != nullptr) return;
   for (uint32_t i = 0; i < view.key_count(); ++i) {
     const auto value = view.value(i);
-    require(value.empty() || (value.data() >= page.data() && value.data() + value.size() <= page.data() + page.size()));
+    require(value.empty() || (value.data() >= page.data() &&
+                              value.data() + value.size() <= page.data() + page.size()));
     require(view.find(view.key(i)) == i);
   }
   require(view.rest().size() == view.head().rest_bytes);
 }
 
-// A small store with changed bytes. The checksums of changed blocks and of the head's slots are made right.
+// A small store with changed bytes. The checksums of changed blocks and of the head's slots are
+// made right.
 void run_page_store(Bytes input) {
   static const std::vector<uint8_t> sound = [] {
     PagePacker packer(kPageBytesMin, 7);
     const std::vector<uint8_t> value(9000, 3);
-    for (uint64_t key = 0; key < 40; ++key) packer.add(key * key, std::span(value).first(key == 20 ? 9000 : key));
+    for (uint64_t key = 0; key < 40; ++key) {
+      packer.add(key * key, std::span(value).first(key == 20 ? 9000 : key));
+    }
     packer.end_page();
-    const StoreHead head{.page_bytes = kPageBytesMin, .store_id = 7, .sequence = 1, .page_count = 1, .key_count = 20};
+    const StoreHead head{.page_bytes = kPageBytesMin,
+                         .store_id = 7,
+                         .sequence = 1,
+                         .page_count = 1,
+                         .key_count = 20};
     std::vector<uint8_t> bytes(kStoreSlotBytes);
     const StoreSlot slot = encode_slot(head);
     bytes.insert(bytes.end(), slot.begin(), slot.end());
@@ -54,7 +62,8 @@ void run_page_store(Bytes input) {
   const InputFile file(bytes);
   const auto store = PageStore::open(file.path());
   if (!store) {
-    require(store.error().code != 0 && !store.error().text.empty() && store.error().text.find('\n') == std::string::npos);
+    require(store.error().code != 0 && !store.error().text.empty() &&
+            store.error().text.find('\n') == std::string::npos);
     return;
   }
   require(store->page_count() <= bytes.size() / kPageBytesMin);

@@ -67,9 +67,9 @@ void run_server(Bytes input) {
   static FuzzedServer by_tickets(true), by_files(false);
   FuzzedServer& server = (input[0] & 4) != 0 ? by_tickets : by_files;
   Bytes message = input.subspan(1);
-  static constexpr uint32_t kKinds[] = {ServerRequest::kMagic, WriteRequest::kMagic, ShareRequest::kMagic,
-                                        MapRequest::kMagic, StatsRequest::kMagic, CountsRequest::kMagic,
-                                        PassedShareRequest::kMagic};
+  static constexpr uint32_t kKinds[] = {
+      ServerRequest::kMagic, WriteRequest::kMagic,  ShareRequest::kMagic,      MapRequest::kMagic,
+      StatsRequest::kMagic,  CountsRequest::kMagic, PassedShareRequest::kMagic};
   ServerRequest request;
   // Some of the messages are whole questions, or no fuzzer would find one.
   if ((input[0] & 8) != 0 && message.size() >= sizeof request - sizeof request.magic) {

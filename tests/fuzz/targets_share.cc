@@ -13,7 +13,9 @@
 namespace graphlane::fuzz {
 namespace {
 
-std::string_view text_of(Bytes input) { return {reinterpret_cast<const char*>(input.data()), input.size()}; }
+std::string_view text_of(Bytes input) {
+  return {reinterpret_cast<const char*>(input.data()), input.size()};
+}
 
 void run_kit_layout(Bytes input) {
   const Outcome<share::Layout> layout = share::Layout::from_bytes(text_of(input));
@@ -35,8 +37,10 @@ void run_labels(Bytes input) {
       header.graph_hash = kHash;
       header.chunk_bytes = kChunkBytes;
       header.partition_count = static_cast<uint32_t>(partition_bytes.size());
-      header.payload_crc = crc32c(reinterpret_cast<const uint8_t*>(bytes.data()) + sizeof header, bytes.size() - sizeof header);
-      header.header_crc = crc32c(reinterpret_cast<const uint8_t*>(&header), offsetof(share::LabelHeader, header_crc));
+      header.payload_crc = crc32c(reinterpret_cast<const uint8_t*>(bytes.data()) + sizeof header,
+                                  bytes.size() - sizeof header);
+      header.header_crc = crc32c(reinterpret_cast<const uint8_t*>(&header),
+                                 offsetof(share::LabelHeader, header_crc));
       std::memcpy(bytes.data(), &header, sizeof header);
     }
     (void)share::parse_label_header(bytes, bytes.size(), kHash, kChunkBytes, partition_bytes);
@@ -59,7 +63,8 @@ void run_overlay(Bytes input) {
   for (const auto& [number, bytes] : *chunks) {
     for (const char byte : bytes) sum += static_cast<uint8_t>(byte);
   }
-  require(sum < UINT64_MAX && static_cast<bool>(share::parse_overlay(share::make_overlay(*chunks))));
+  require(sum < UINT64_MAX &&
+          static_cast<bool>(share::parse_overlay(share::make_overlay(*chunks))));
 }
 
 constexpr FuzzTarget kShareTargets[] = {

@@ -19,10 +19,12 @@ struct Place {
   Place() {
     directory.make(".graphlane");
     directory.make("device");
-    const Fd control(::open(directory.path(".graphlane").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const Fd control(
+        ::open(directory.path(".graphlane").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     const Result<StubSeen> seen = identify_stub(control.get());
     require(control && seen);
-    home = "{\"inode\": " + std::to_string(seen->identity.inode) + ", \"born\": " + std::to_string(seen->identity.born) + "}";
+    home = "{\"inode\": " + std::to_string(seen->identity.inode) +
+           ", \"born\": " + std::to_string(seen->identity.born) + "}";
   }
   WorkDirectory directory;
   std::string home;
@@ -31,7 +33,9 @@ struct Place {
 // "@home" in the input becomes that of this directory: else every input is of a copy.
 std::string with_home(Bytes input, const std::string& home) {
   std::string text(input.begin(), input.end());
-  for (size_t at = 0; (at = text.find("@home", at)) != std::string::npos; at += home.size()) text.replace(at, 5, home);
+  for (size_t at = 0; (at = text.find("@home", at)) != std::string::npos; at += home.size()) {
+    text.replace(at, 5, home);
+  }
   return text;
 }
 

@@ -34,7 +34,8 @@ void run_part_record(Bytes input) {
   PartRecord record, again;
   if (decode_part_record(input, volume, file_id, &record) == RecordVerdict::kRecord) {
     const PartRecordBytes encoded = encode_part_record(record, volume, file_id);
-    require(decode_part_record(encoded, volume, file_id, &again) == RecordVerdict::kRecord && again == record);
+    require(decode_part_record(encoded, volume, file_id, &again) == RecordVerdict::kRecord &&
+            again == record);
   }
   // A whole stub, in which the input's bytes are the fields.
   if (input.size() < 40) return;
@@ -74,9 +75,9 @@ void run_device_json(Bytes input) {
 }
 
 constexpr FuzzTarget kVolumeTargets[] = {{"stub", run_stub},
-                                   {"part_record", run_part_record},
-                                   {"volume_json", run_volume_json},
-                                   {"device_json", run_device_json}};
+                                         {"part_record", run_part_record},
+                                         {"volume_json", run_volume_json},
+                                         {"device_json", run_device_json}};
 
 }  // namespace
 

@@ -12,7 +12,8 @@ using ListBytes = std::vector<uint8_t>;
 using Neighbours = std::vector<uint32_t>;
 
 constexpr uint64_t kNoLimit = uint64_t{1} << 32;
-constexpr CodecKind kAllCodecs[] = {CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd, CodecKind::kReference};
+constexpr CodecKind kAllCodecs[] = {CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd,
+                                    CodecKind::kReference};
 
 ListBytes encoded(const ListCodec& codec, const Neighbours& list) {
   ListBytes bytes(codec.bytes_max(list.size()));
@@ -21,8 +22,8 @@ ListBytes encoded(const ListCodec& codec, const Neighbours& list) {
 }
 
 // Memory that ends with the bytes, so that a sanitizer detects a read behind them.
-Result<Neighbours> decoded(const ListCodec& codec, const ListBytes& bytes, size_t count, uint64_t limit = kNoLimit,
-                           size_t slack = 0) {
+Result<Neighbours> decoded(const ListCodec& codec, const ListBytes& bytes, size_t count,
+                           uint64_t limit = kNoLimit, size_t slack = 0) {
   std::unique_ptr<uint8_t[]> exact(new uint8_t[bytes.size() + slack]());
   std::copy(bytes.begin(), bytes.end(), exact.get());
   std::fill_n(exact.get() + bytes.size(), slack, uint8_t{0xff});
@@ -51,11 +52,13 @@ TEST(CodecTest, VarintWritesTheExampleOfThePaper) {
 }
 
 TEST(CodecTest, SimdWritesTheExampleOfTheFormatPage) {
-  EXPECT_EQ(encoded(ListCodec::of(CodecKind::kSimd), {2, 5, 300}), (ListBytes{0b00010000, 2, 3, 0x27, 0x01}));
+  EXPECT_EQ(encoded(ListCodec::of(CodecKind::kSimd), {2, 5, 300}),
+            (ListBytes{0b00010000, 2, 3, 0x27, 0x01}));
 }
 
 TEST(CodecTest, RawWritesLittleEndianWords) {
-  EXPECT_EQ(encoded(ListCodec::of(CodecKind::kRaw), {2, 300}), (ListBytes{2, 0, 0, 0, 44, 1, 0, 0}));
+  EXPECT_EQ(encoded(ListCodec::of(CodecKind::kRaw), {2, 300}),
+            (ListBytes{2, 0, 0, 0, 44, 1, 0, 0}));
 }
 
 TEST(CodecTest, NamesAreReadBack) {
@@ -76,8 +79,8 @@ TEST_P(EachCodecTest, RoundTripsLists) {
                                    {0, 0, 0, 0, 0},
                                    {5, 5, 5, 0xffffffff, 0xffffffff},
                                    Neighbours(1000, 7),
-                                   {127, 128, 255, 256, 16383, 16384, 65535, 65536, 2097151, 2097152, 16777215,
-                                    16777216, 268435455, 268435456}};
+                                   {127, 128, 255, 256, 16383, 16384, 65535, 65536, 2097151,
+                                    2097152, 16777215, 16777216, 268435455, 268435456}};
   for (size_t count = 1; count < 300; ++count) {
     for (const unsigned bits : {0u, 4u, 9u, 20u}) lists.push_back(random_list(random, count, bits));
   }
@@ -126,7 +129,8 @@ TEST_P(EachCodecTest, ATruncationIsAnErrorOrAnotherListBelowTheLimit) {
       bytes.pop_back();
       const auto back = decoded(codec_, bytes, count, uint64_t{list.back()} + 1);
       if (!back) continue;
-      ASSERT_EQ(GetParam(), CodecKind::kVarint) << count << " neighbours, " << bytes.size() << " bytes";
+      ASSERT_EQ(GetParam(), CodecKind::kVarint)
+          << count << " neighbours, " << bytes.size() << " bytes";
       ASSERT_LE(back->back(), list.back());
     }
   }
@@ -164,7 +168,10 @@ TEST_P(EachCodecTest, NoiseIsAnErrorOrAListBelowTheLimit) {
     // All-ones and zeros are more likely to come near valid values.
     const int kind = static_cast<int>(random() % 4);
     for (uint8_t& byte : noise) {
-      byte = static_cast<uint8_t>(kind == 0 ? random() : kind == 1 ? random() & 0x81 : kind == 2 ? random() & 3 : 0xff);
+      byte = static_cast<uint8_t>(kind == 0   ? random()
+                                  : kind == 1 ? random() & 0x81
+                                  : kind == 2 ? random() & 3
+                                              : 0xff);
     }
     const auto count = codec_.count(noise);
     // A few bytes may ask for a long interval.
@@ -178,7 +185,9 @@ TEST_P(EachCodecTest, NoiseIsAnErrorOrAListBelowTheLimit) {
 
 TEST_P(EachCodecTest, ASumBeyond32BitsIsAnError) {
   if (codec_.has_fixed_length()) GTEST_SKIP() << "not applicable: raw has no sums";
-  if (GetParam() == CodecKind::kReference) GTEST_SKIP() << "not applicable: ReferenceCodecTest.LimitsAreKept";
+  if (GetParam() == CodecKind::kReference) {
+    GTEST_SKIP() << "not applicable: ReferenceCodecTest.LimitsAreKept";
+  }
   // 100 times the largest difference; in `simd` 4 bytes each, in `varint` 5.
   const size_t count = 100;
   ListBytes bytes;
@@ -201,8 +210,8 @@ struct ListsBlock {
   Neighbours neighbours;
 };
 
-ListsBlock random_block(std::mt19937_64& random, const ListCodec& codec, size_t list_count, size_t degree_max,
-                        unsigned bits_max) {
+ListsBlock random_block(std::mt19937_64& random, const ListCodec& codec, size_t list_count,
+                        size_t degree_max, unsigned bits_max) {
   ListsBlock block;
   for (size_t i = 0; i < list_count; ++i) {
     const Neighbours list = random_list(random, 1 + random() % degree_max, bits_max);
@@ -216,13 +225,14 @@ ListsBlock random_block(std::mt19937_64& random, const ListCodec& codec, size_t 
 }
 
 // Memory that ends with the bytes, and memory that ends with the neighbours.
-Result<Neighbours> decoded_block(const ListCodec& codec, const ListsBlock& block, uint64_t limit = kNoLimit) {
+Result<Neighbours> decoded_block(const ListCodec& codec, const ListsBlock& block,
+                                 uint64_t limit = kNoLimit) {
   std::unique_ptr<uint8_t[]> exact(new uint8_t[block.bytes.size()]);
   std::copy(block.bytes.begin(), block.bytes.end(), exact.get());
   const size_t count = block.neighbours.size();
   std::unique_ptr<uint32_t[]> list(new uint32_t[count]);
-  const auto done = codec.decode_lists({exact.get(), block.bytes.size()}, block.lengths, block.degrees,
-                                       {list.get(), count}, limit);
+  const auto done = codec.decode_lists({exact.get(), block.bytes.size()}, block.lengths,
+                                       block.degrees, {list.get(), count}, limit);
   if (!done) return done.error();
   return Neighbours(list.get(), list.get() + count);
 }
@@ -230,9 +240,11 @@ Result<Neighbours> decoded_block(const ListCodec& codec, const ListsBlock& block
 TEST_P(EachCodecTest, DecodesListsOneAfterTheOther) {
   std::mt19937_64 random(12);
   for (int round = 0; round < 600; ++round) {
-    const size_t degree_max = std::array<size_t, 5>{1, 3, 8, 70, 400}[static_cast<size_t>(round) % 5];
-    const ListsBlock block = random_block(random, codec_, static_cast<size_t>(round) % 97, degree_max,
-                                          std::array<unsigned, 4>{1, 7, 15, 31}[static_cast<size_t>(round) % 4]);
+    const size_t degree_max =
+        std::array<size_t, 5>{1, 3, 8, 70, 400}[static_cast<size_t>(round) % 5];
+    const ListsBlock block =
+        random_block(random, codec_, static_cast<size_t>(round) % 97, degree_max,
+                     std::array<unsigned, 4>{1, 7, 15, 31}[static_cast<size_t>(round) % 4]);
     const auto back = decoded_block(codec_, block);
     ASSERT_TRUE(back) << "round " << round;
     ASSERT_EQ(*back, block.neighbours) << "round " << round;
@@ -256,12 +268,19 @@ TEST_P(EachCodecTest, DamagedListsOneAfterTheOtherAreAnErrorOrOthersBelowTheLimi
   std::mt19937_64 random(14);
   for (int round = 0; round < 3000; ++round) {
     ListsBlock block = random_block(random, codec_, 1 + random() % 30, 1 + random() % 40, 12);
-    const uint64_t limit = uint64_t{*std::max_element(block.neighbours.begin(), block.neighbours.end())} + 1;
+    const uint64_t limit =
+        uint64_t{*std::max_element(block.neighbours.begin(), block.neighbours.end())} + 1;
     ASSERT_TRUE(decoded_block(codec_, block, limit));
     switch (round % 4) {
-      case 0: block.bytes[random() % block.bytes.size()] ^= static_cast<uint8_t>(1 << random() % 8); break;
-      case 1: block.lengths[random() % block.lengths.size()] ^= static_cast<uint32_t>(1 << random() % 4); break;
-      case 2: block.degrees[random() % block.degrees.size()] ^= static_cast<uint32_t>(1 << random() % 4); break;
+      case 0:
+        block.bytes[random() % block.bytes.size()] ^= static_cast<uint8_t>(1 << random() % 8);
+        break;
+      case 1:
+        block.lengths[random() % block.lengths.size()] ^= static_cast<uint32_t>(1 << random() % 4);
+        break;
+      case 2:
+        block.degrees[random() % block.degrees.size()] ^= static_cast<uint32_t>(1 << random() % 4);
+        break;
       default: block.bytes.resize(random() % block.bytes.size()); break;
     }
     const auto back = decoded_block(codec_, block, limit);
@@ -292,15 +311,23 @@ TEST_P(EachCodecTest, DamagedListsOneAfterTheOtherAreAnErrorOrOthersBelowTheLimi
 
 // Without degrees, sound and damaged lists decode as each of them alone.
 TEST_P(EachCodecTest, CountsAndDecodesListsOneAfterTheOther) {
-  if (codec_.group_vertices() > 1) GTEST_SKIP() << "not applicable: its lists may have more numbers than bytes";
+  if (codec_.group_vertices() > 1) {
+    GTEST_SKIP() << "not applicable: its lists may have more numbers than bytes";
+  }
   std::mt19937_64 random(15);
   for (int round = 0; round < 3000; ++round) {
-    ListsBlock block = random_block(random, codec_, 1 + random() % 60, 1 + random() % 70, 1 + round % 31);
-    const uint64_t limit = uint64_t{*std::max_element(block.neighbours.begin(), block.neighbours.end())} + 1;
+    ListsBlock block =
+        random_block(random, codec_, 1 + random() % 60, 1 + random() % 70, 1 + round % 31);
+    const uint64_t limit =
+        uint64_t{*std::max_element(block.neighbours.begin(), block.neighbours.end())} + 1;
     switch (round % 4) {
       case 0: break;
-      case 1: block.bytes[random() % block.bytes.size()] ^= static_cast<uint8_t>(1 << random() % 8); break;
-      case 2: block.lengths[random() % block.lengths.size()] ^= static_cast<uint32_t>(1 << random() % 4); break;
+      case 1:
+        block.bytes[random() % block.bytes.size()] ^= static_cast<uint8_t>(1 << random() % 8);
+        break;
+      case 2:
+        block.lengths[random() % block.lengths.size()] ^= static_cast<uint32_t>(1 << random() % 4);
+        break;
       default: block.bytes.resize(random() % block.bytes.size()); break;
     }
     bool is_sound = true;
@@ -313,7 +340,8 @@ TEST_P(EachCodecTest, CountsAndDecodesListsOneAfterTheOther) {
       const ListBytes bytes(block.bytes.begin() + static_cast<ptrdiff_t>(at),
                             block.bytes.begin() + static_cast<ptrdiff_t>(at + block.lengths[i]));
       const auto count = codec_.count(bytes);
-      const auto list = count ? decoded(codec_, bytes, *count, limit) : Result<Neighbours>(Errno{EIO});
+      const auto list =
+          count ? decoded(codec_, bytes, *count, limit) : Result<Neighbours>(Errno{EIO});
       is_sound = list.has_value();
       if (is_sound) expected.insert(expected.end(), list->begin(), list->end());
       starts.push_back(static_cast<uint32_t>(expected.size()));
@@ -352,32 +380,40 @@ ListBytes encoded_group(const Group& group) {
 }
 
 // In memory that ends with the bytes. Behind lists that are there.
-Result<std::vector<Neighbours>> decoded_group(const ListBytes& bytes, const Neighbours& vertices, uint64_t limit = kNoLimit,
+Result<std::vector<Neighbours>> decoded_group(const ListBytes& bytes, const Neighbours& vertices,
+                                              uint64_t limit = kNoLimit,
                                               uint64_t arcs_max = 1 << 20) {
   std::unique_ptr<uint8_t[]> exact(new uint8_t[bytes.size()]);
   std::copy(bytes.begin(), bytes.end(), exact.get());
   std::vector<uint32_t> starts = {0, 2}, neighbours = {7, 8};
-  const auto done = ListCodec::of(CodecKind::kReference)
-                        .decode_group({exact.get(), bytes.size()}, vertices, limit, arcs_max, starts, neighbours);
+  const auto done =
+      ListCodec::of(CodecKind::kReference)
+          .decode_group({exact.get(), bytes.size()}, vertices, limit, arcs_max, starts, neighbours);
   if (!done) return done.error();
   EXPECT_EQ(starts.size(), vertices.size() + 2);
-  EXPECT_EQ((std::vector<uint32_t>(neighbours.begin(), neighbours.begin() + 2)), (std::vector<uint32_t>{7, 8}));
+  EXPECT_EQ((std::vector<uint32_t>(neighbours.begin(), neighbours.begin() + 2)),
+            (std::vector<uint32_t>{7, 8}));
   std::vector<Neighbours> lists;
-  for (size_t i = 1; i + 1 < starts.size(); ++i) lists.emplace_back(neighbours.begin() + starts[i], neighbours.begin() + starts[i + 1]);
+  for (size_t i = 1; i + 1 < starts.size(); ++i) {
+    lists.emplace_back(neighbours.begin() + starts[i], neighbours.begin() + starts[i + 1]);
+  }
   return lists;
 }
 
 // Lists that are like those before: some numbers are left out, some come in, some runs are dense.
 Group random_group(std::mt19937_64& random, bool repeats) {
   Group group;
-  for (uint32_t vertex = static_cast<uint32_t>(random() % 3); vertex < 32; vertex += 1 + static_cast<uint32_t>(random() % 4)) {
+  for (uint32_t vertex = static_cast<uint32_t>(random() % 3); vertex < 32;
+       vertex += 1 + static_cast<uint32_t>(random() % 4)) {
     Neighbours list;
     if (!group.lists.empty() && random() % 4 != 0) {
       for (const uint32_t neighbour : group.lists[random() % group.lists.size()]) {
         if (random() % 8 != 0) list.push_back(neighbour);
       }
     }
-    for (size_t more = random() % 12; more > 0; --more) list.push_back(static_cast<uint32_t>(random() % (random() % 2 == 0 ? 300 : 1 << 20)));
+    for (size_t more = random() % 12; more > 0; --more) {
+      list.push_back(static_cast<uint32_t>(random() % (random() % 2 == 0 ? 300 : 1 << 20)));
+    }
     const auto dense = static_cast<uint32_t>(random() % 5000);
     for (uint32_t n = 0; n < random() % 20; ++n) list.push_back(dense + n);
     list.push_back(static_cast<uint32_t>(random() % 1000));
@@ -419,7 +455,8 @@ TEST(ReferenceCodecTest, ListsThatAreAlikeTakeLittle) {
     group.vertices.push_back(vertex);
     group.lists.push_back(list);
   }
-  EXPECT_LT(encoded_group(group).size(), encoded(ListCodec::of(CodecKind::kReference), list).size() + 32 * 4);
+  EXPECT_LT(encoded_group(group).size(),
+            encoded(ListCodec::of(CodecKind::kReference), list).size() + 32 * 4);
 }
 
 TEST(ReferenceCodecTest, LimitsAreKept) {
@@ -448,7 +485,8 @@ TEST(ReferenceCodecTest, EveryTruncationIsAnErrorAndEveryFlippedBitAnErrorOrOthe
     const ListBytes bytes = encoded_group(group);
     const uint64_t limit = 1 << 20;
     for (size_t length = 0; length < bytes.size(); ++length) {
-      ASSERT_FALSE(decoded_group({bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(length)}, group.vertices, limit));
+      ASSERT_FALSE(decoded_group({bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(length)},
+                                 group.vertices, limit));
     }
     for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
       ListBytes damaged = bytes;
@@ -465,7 +503,8 @@ TEST(ReferenceCodecTest, EveryTruncationIsAnErrorAndEveryFlippedBitAnErrorOrOthe
 TEST(ReferenceCodecTest, FormatsWithoutGroupsRefuseIt) {
   EXPECT_TRUE(check_codec_of_lists(CodecKind::kVarint, "lists"));
   EXPECT_EQ(check_codec_of_lists(CodecKind::kReference, "lists").error().text,
-            "lists has no groups of lists, which the codec reference needs (choose raw, varint or simd, or the format dual)");
+            "lists has no groups of lists, which the codec reference needs (choose raw, varint or "
+            "simd, or the format dual)");
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, EachCodecTest, testing::ValuesIn(kAllCodecs),

@@ -70,7 +70,8 @@ std::string long_text(size_t lines, std::vector<Edge>& edges, unsigned seed) {
       text += "# comment\n";
       continue;
     }
-    const Edge edge{static_cast<uint32_t>(random() % 1'000'000), static_cast<uint32_t>(random() % 10)};
+    const Edge edge{static_cast<uint32_t>(random() % 1'000'000),
+                    static_cast<uint32_t>(random() % 10)};
     text += fmt::format("{}\t{}\n", edge.source, edge.target);
     edges.push_back(edge);
   }
@@ -85,8 +86,8 @@ TEST_F(EdgeListTest, KeepsTheOrderOfTheFileWithAnyNumberOfThreads) {
   for (const char* name : {"plain", "gz"}) {
     for (const unsigned threads : {1u, 2u, 7u}) {
       Collect sink;
-      auto summary =
-          read_edges({.path = path(name), .memory_budget_bytes = 1 << 20, .threads = threads}, sink);
+      auto summary = read_edges(
+          {.path = path(name), .memory_budget_bytes = 1 << 20, .threads = threads}, sink);
       ASSERT_TRUE(summary) << summary.error().text;
       EXPECT_TRUE(sink.edges() == edges) << name << ", " << threads << " threads";
     }
@@ -129,7 +130,8 @@ TEST_F(EdgeListTest, ACorruptGzipFileIsAnError) {
   bad[bad.size() - 6] = static_cast<char>(bad[bad.size() - 6] ^ 1);  // in the checksum
   auto summary = read_text(bad);
   ASSERT_FALSE(summary);
-  EXPECT_NE(summary.error().text.find("corrupt gzip data"), std::string::npos) << summary.error().text;
+  EXPECT_NE(summary.error().text.find("corrupt gzip data"), std::string::npos)
+      << summary.error().text;
 }
 
 TEST_F(EdgeListTest, ConvertsBetweenAllFormats) {
@@ -137,10 +139,12 @@ TEST_F(EdgeListTest, ConvertsBetweenAllFormats) {
   const std::string text = write("a.txt", long_text(50'000, edges, 6));
   ASSERT_TRUE(convert_edges({.path = text}, {.path = path("b.bin"), .format = EdgeFormat::kBin}));
   EXPECT_EQ(read(path("b.bin")), bytes_of(edges));
-  ASSERT_TRUE(convert_edges({.path = path("b.bin"), .format = EdgeFormat::kBin},
-                            {.path = path("c.txt"), .format = EdgeFormat::kSnap, .comment = "two\nlines"}));
+  ASSERT_TRUE(
+      convert_edges({.path = path("b.bin"), .format = EdgeFormat::kBin},
+                    {.path = path("c.txt"), .format = EdgeFormat::kSnap, .comment = "two\nlines"}));
   EXPECT_EQ(read(path("c.txt")).substr(0, 14), "# two\n# lines\n");
-  ASSERT_TRUE(convert_edges({.path = path("c.txt")}, {.path = path("d.u32"), .format = EdgeFormat::kU32}));
+  ASSERT_TRUE(
+      convert_edges({.path = path("c.txt")}, {.path = path("d.u32"), .format = EdgeFormat::kU32}));
   EXPECT_EQ(read(path("d.u32")), bytes_of(edges));
 }
 
@@ -208,7 +212,8 @@ TEST_P(BadListTest, IsRefusedInOneLineThatSaysWhereAndWhy) {
   Collect sink;
   const std::string file = write("in", bad.content);
   auto summary = read_edges(
-      {.path = file, .format = bad.format, .weighted = bad.weighted, .vertices = bad.vertices}, sink);
+      {.path = file, .format = bad.format, .weighted = bad.weighted, .vertices = bad.vertices},
+      sink);
   ASSERT_FALSE(summary);
   EXPECT_EQ(summary.error().text, file + ": " + bad.reason);
   EXPECT_EQ(summary.error().code, EINVAL);
@@ -220,39 +225,49 @@ const BadList kBadLists[] = {
     {"Word", EdgeFormat::kSnap, "0 1\n# c\nabc 1\n", "line 3: 'abc' is not a vertex number"},
     {"SecondWord", EdgeFormat::kSnap, "0 1x\n", "line 1: '1x' is not a vertex number"},
     {"Fraction", EdgeFormat::kSnap, "0 1.0\n", "line 1: '1.0' is not a vertex number"},
-    {"Negative", EdgeFormat::kSnap, "\n0 -5\n", "line 2: '-5' is negative, and vertices count from 0"},
+    {"Negative", EdgeFormat::kSnap, "\n0 -5\n",
+     "line 2: '-5' is negative, and vertices count from 0"},
     {"TooLarge", EdgeFormat::kSnap, "4294967295 0\n",
-     "line 1: '4294967295' is above 4294967294, the largest vertex number (--renumber MAP numbers vertices 0 to n-1)"},
+     "line 1: '4294967295' is above 4294967294, the largest vertex number (--renumber MAP numbers "
+     "vertices 0 to n-1)"},
     {"FarTooLarge", EdgeFormat::kSnap, "0 18446744073709551617\n",
-     "line 1: '18446744073709551617' is above 4294967294, the largest vertex number (--renumber MAP numbers vertices "
+     "line 1: '18446744073709551617' is above 4294967294, the largest vertex number (--renumber "
+     "MAP numbers vertices "
      "0 to n-1)"},
-    {"NotBelowCount", EdgeFormat::kSnap, "0 4\n0 5\n", "line 2: '5' is not below the vertex count, 5",
-     false, 5},
+    {"NotBelowCount", EdgeFormat::kSnap, "0 4\n0 5\n",
+     "line 2: '5' is not below the vertex count, 5", false, 5},
     {"OneColumn", EdgeFormat::kSnap, "0 1\n2", "line 2: 1 column where 2 are expected: '2'"},
-    {"ThreeColumns", EdgeFormat::kSnap, "0\t1\t0.5\n", "line 1: 3 columns where 2 are expected: '0 1 0.5' (-w reads the third as weights, --columns 1,2 leaves it out)"},
+    {"ThreeColumns", EdgeFormat::kSnap, "0\t1\t0.5\n",
+     "line 1: 3 columns where 2 are expected: '0 1 0.5' (-w reads the third as weights, --columns "
+     "1,2 leaves it out)"},
     {"FourColumns", EdgeFormat::kSnap, "0 1 1 1082008561\n",
-     "line 1: 4 columns where 2 are expected: '0 1 1 1082008561' (--columns 1,2 takes the first two)"},
-    {"NoWeight", EdgeFormat::kSnap, "0 1\n", "line 1: 2 columns where 3 are expected: '0 1' (without -w, edges have no weights)", true},
+     "line 1: 4 columns where 2 are expected: '0 1 1 1082008561' (--columns 1,2 takes the first "
+     "two)"},
+    {"NoWeight", EdgeFormat::kSnap, "0 1\n",
+     "line 1: 2 columns where 3 are expected: '0 1' (without -w, edges have no weights)", true},
     {"BadWeight", EdgeFormat::kSnap, "0 1 heavy\n", "line 1: 'heavy' is not a weight", true},
     {"InfiniteWeight", EdgeFormat::kSnap, "0 1 inf\n", "line 1: 'inf' is not a weight", true},
     {"LongToken", EdgeFormat::kSnap, std::string(1000, 'x') + " 1\n",
-     "line 1: 'xxxxxxxxxxxxxxxxxxxxxxxx…' is not a vertex number (--header skips a first line of names, --renumber MAP "
+     "line 1: 'xxxxxxxxxxxxxxxxxxxxxxxx…' is not a vertex number (--header skips a first line of "
+     "names, --renumber MAP "
      "takes words for vertices)"},
     {"Unprintable", EdgeFormat::kSnap, std::string("\x01\xffz 1\n"),
      "line 1: '??z' is not a vertex number"},
     {"EmptyBinary", EdgeFormat::kBin, "", "no edges in it"},
     {"TruncatedRecord", EdgeFormat::kBin, bytes_of<int32_t>({0, 1}) + "abc",
      "byte 8: truncated record: 3 of 8 bytes"},
-    {"ShorterThanARecord", EdgeFormat::kBin, bytes_of<int32_t>({1}), "byte 0: truncated record: 4 of 8 bytes"},
+    {"ShorterThanARecord", EdgeFormat::kBin, bytes_of<int32_t>({1}),
+     "byte 0: truncated record: 4 of 8 bytes"},
     {"TruncatedWeighted", EdgeFormat::kBin, bytes_of<int32_t>({0, 1, 0, 2}),
      "byte 12: truncated record: 4 of 12 bytes", true},
     {"NegativeSource", EdgeFormat::kBin, bytes_of<int32_t>({0, 1, -7, 1}),
      "byte 8: '-7' is negative, and vertices count from 0"},
     {"NegativeBeforeTruncation", EdgeFormat::kBin, bytes_of<int32_t>({0, -1}) + "abc",
      "byte 4: '-1' is negative, and vertices count from 0"},
-    
+
     {"UnsignedTooLarge", EdgeFormat::kU32, bytes_of<uint32_t>({0, 4294967295}),
-     "byte 4: '4294967295' is above 4294967294, the largest vertex number (--renumber MAP numbers vertices 0 to n-1)"},
+     "byte 4: '4294967295' is above 4294967294, the largest vertex number (--renumber MAP numbers "
+     "vertices 0 to n-1)"},
     {"BinaryNotBelowCount", EdgeFormat::kBin, bytes_of<int32_t>({0, 3}),
      "byte 4: '3' is not below the vertex count, 3", false, 3},
     {"NanWeight", EdgeFormat::kBin, bytes_of<int32_t>({0, 1, 0x7fc00000}),
@@ -262,9 +277,10 @@ INSTANTIATE_TEST_SUITE_P(Table, BadListTest, testing::ValuesIn(kBadLists),
                          [](const auto& row) { return std::string(row.param.name); });
 
 TEST_F(EdgeListTest, RefusesALineThatNeverEnds) {
-  auto summary = read_edges(
-      {.path = write("in", "0 1\n" + std::string(300'000, '7')), .memory_budget_bytes = 1, .threads = 1},
-      sink_);
+  auto summary = read_edges({.path = write("in", "0 1\n" + std::string(300'000, '7')),
+                             .memory_budget_bytes = 1,
+                             .threads = 1},
+                            sink_);
   ASSERT_FALSE(summary);
   EXPECT_NE(summary.error().text.find("line 2: no line end in 65536 bytes"), std::string::npos)
       << summary.error().text;
@@ -276,7 +292,8 @@ TEST_F(EdgeListTest, RefusesABadVertexBeyondTheFirstPiece) {
   numbers[1'999'999] = -2;
   const std::string file = write("in", bytes_of(numbers));
   for (const unsigned threads : {1u, 5u}) {
-    auto summary = read_edges({.path = file, .format = EdgeFormat::kBin, .threads = threads}, sink_);
+    auto summary =
+        read_edges({.path = file, .format = EdgeFormat::kBin, .threads = threads}, sink_);
     ASSERT_FALSE(summary);
     EXPECT_EQ(summary.error().text,
               file + ": byte 4938268: '-1' is negative, and vertices count from 0");
@@ -289,18 +306,22 @@ TEST_F(EdgeListTest, ALimitIsTheOutputs) {
   ASSERT_TRUE(read_edges({.path = file}, sink_));
   auto summary = read_edges({.path = file, .vertex_count_max = kVertexCountMax}, sink_);
   ASSERT_FALSE(summary);
-  EXPECT_EQ(summary.error().text, file + ": line 1: '2147483647' is above 2147483646, the largest vertex number of this "
-                                         "output (--renumber MAP numbers vertices 0 to n-1)");
+  EXPECT_EQ(summary.error().text,
+            file +
+                ": line 1: '2147483647' is above 2147483646, the largest vertex number of this "
+                "output (--renumber MAP numbers vertices 0 to n-1)");
 }
 
 TEST(EdgeFormatTest, NamesAreReadBack) {
-  for (const EdgeFormat format : {EdgeFormat::kSnap, EdgeFormat::kBin, EdgeFormat::kU32, EdgeFormat::kU64, EdgeFormat::kCsv,
-                                  EdgeFormat::kTsv, EdgeFormat::kMtx, EdgeFormat::kKonect, EdgeFormat::kDimacs,
-                                  EdgeFormat::kMetis, EdgeFormat::kGrid, EdgeFormat::kCsr, EdgeFormat::kShards}) {
+  for (const EdgeFormat format :
+       {EdgeFormat::kSnap, EdgeFormat::kBin, EdgeFormat::kU32, EdgeFormat::kU64, EdgeFormat::kCsv,
+        EdgeFormat::kTsv, EdgeFormat::kMtx, EdgeFormat::kKonect, EdgeFormat::kDimacs,
+        EdgeFormat::kMetis, EdgeFormat::kGrid, EdgeFormat::kCsr, EdgeFormat::kShards}) {
     EXPECT_EQ(*parse_edge_format(name_of(format)), format);
   }
   EXPECT_EQ(parse_edge_format("elf").error().text,
-            "'elf': not an edge list format (choose snap, csv, tsv, mtx, konect, dimacs, metis, bin, u32, u64, grid, csr, shards, lists, dual or pages)");
+            "'elf': not an edge list format (choose snap, csv, tsv, mtx, konect, dimacs, metis, "
+            "bin, u32, u64, grid, csr, shards, lists, dual or pages)");
 }
 
 }  // namespace

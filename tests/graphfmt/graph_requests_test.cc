@@ -55,7 +55,8 @@ struct TableDamage {
   std::string content;  // "-" removes the file
   std::string reason;   // behind the directory
 };
-class DamagedTableTest : public GraphRequestsTest, public testing::WithParamInterface<TableDamage> {};
+class DamagedTableTest : public GraphRequestsTest,
+                         public testing::WithParamInterface<TableDamage> {};
 
 TEST_P(DamagedTableTest, IsRefusedByFileOffsetAndReason) {
   const TableDamage& damage = GetParam();

@@ -49,7 +49,8 @@ TEST(GridLayoutTest, DividesExactlyUpToTheLargestVertex) {
     const uint32_t divisor = 1 + static_cast<uint32_t>(random() % kVertexCountMax >> random() % 31);
     const uint32_t multiple = kVertexMax / divisor * divisor;
     const Divider divide(divisor);
-    for (const uint32_t x : {kVertexMax, multiple, multiple - 1, static_cast<uint32_t>(random() >> 1)}) {
+    for (const uint32_t x :
+         {kVertexMax, multiple, multiple - 1, static_cast<uint32_t>(random() >> 1)}) {
       if (x <= kVertexMax) {
         ASSERT_EQ(divide(x), x / divisor) << x << " / " << divisor;
       }
@@ -94,9 +95,12 @@ std::map<std::string, std::string> model_grid(const std::vector<E>& edges, uint3
   sweep("column", true);
   sweep("row", false);
   for (uint32_t i = 0; i < partitions; ++i) {
-    for (uint32_t j = 0; j < partitions; ++j) files[fmt::format("block-{}-{}", i, j)] = blocks[{i, j}];
+    for (uint32_t j = 0; j < partitions; ++j) {
+      files[fmt::format("block-{}-{}", i, j)] = blocks[{i, j}];
+    }
   }
-  files["meta"] = fmt::format("{} {} {} {}", sizeof(E) == 12 ? 1 : 0, vertex_count, edges.size(), partitions);
+  files["meta"] =
+      fmt::format("{} {} {} {}", sizeof(E) == 12 ? 1 : 0, vertex_count, edges.size(), partitions);
   return files;
 }
 
@@ -154,7 +158,8 @@ class GridPropertyTest : public GridTest, public testing::WithParamInterface<uns
     const std::vector<E> edges = random_edges<E>(random, vertex_count);
     GridOptions o = options(write("in", bytes_of(edges)), EdgeFormat::kBin);
     o.weighted = sizeof(E) == 12;
-    o.partitions = random() % 3 == 0 ? 0 : 1 + static_cast<uint32_t>(random() % 12);  // 0: it chooses
+    // 0: it chooses
+    o.partitions = random() % 3 == 0 ? 0 : 1 + static_cast<uint32_t>(random() % 12);
     o.threads = 1 + static_cast<unsigned>(random() % 4);
     o.run_edges = 1 + static_cast<uint32_t>(random() % 200);
     // Some in memory, some spilled, some both.
@@ -409,9 +414,11 @@ const GridDamage kGridDamages[] = {
     {"TooManyPartitions", "meta", "0 4 5 99999", "/meta: 99999 partitions: must be 1 to 2048"},
     {"OtherEdgeCount", "meta", "0 4 6 2", "/meta: says 6 edges, but the blocks hold 5"},
     {"MorePartitions", "meta", "0 4 5 3", "/block-0-2: cannot open: No such file or directory"},
-    {"TornBlock", "block-1-1", std::string(13, '\0'), "/block-1-1: byte 8: truncated: 5 of an edge's 8 bytes"},
+    {"TornBlock", "block-1-1", std::string(13, '\0'),
+     "/block-1-1: byte 8: truncated: 5 of an edge's 8 bytes"},
     {"NoBlock", "block-0-1", "-", "/block-0-1: cannot open: No such file or directory"},
-    {"ShortTable", "row_offset", std::string(32, '\0'), "/row_offset: byte 32: 32 bytes, expected 40"},
+    {"ShortTable", "row_offset", std::string(32, '\0'),
+     "/row_offset: byte 32: 32 bytes, expected 40"},
     {"WrongOffset", "column_offset", bytes_of<int64_t>({0, 8, 99, 24, 40}),
      "/column_offset: byte 16: offset 99, but the blocks before it hold 16 bytes"},
     {"ShortRow", "row", std::string(39, '\0'), "/row: byte 39: 39 bytes, expected 40"},

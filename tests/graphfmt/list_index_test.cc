@@ -22,7 +22,8 @@ struct Indexed {
   ListIndex index;
 };
 
-std::string index_bytes(const ListIndexShape& shape, uint64_t vertex_count, const std::vector<ListOf>& lists) {
+std::string index_bytes(const ListIndexShape& shape, uint64_t vertex_count,
+                        const std::vector<ListOf>& lists) {
   ListIndexBuilder builder(shape);
   for (const ListOf& list : lists) builder.append(list.vertex, list.degree, list.length);
   builder.finish(vertex_count);
@@ -40,7 +41,8 @@ Outcome<Indexed> parse_index(const ListIndexShape& shape, const std::string& byt
   Indexed indexed;
   indexed.words.resize(bytes.size() / 8 + 1);
   std::memcpy(indexed.words.data(), bytes.data(), bytes.size());
-  std::span<const uint8_t> rest(reinterpret_cast<const uint8_t*>(indexed.words.data()), bytes.size());
+  std::span<const uint8_t> rest(reinterpret_cast<const uint8_t*>(indexed.words.data()),
+                                bytes.size());
   auto index = ListIndex::parse(rest, shape, "index");
   if (!index) return index.error();
   EXPECT_TRUE(rest.empty());
@@ -54,22 +56,28 @@ std::vector<ListIndexShape> all_shapes() {
     shapes.push_back(list_index_shape(CodecKind::kRaw, false, sparse));
     shapes.push_back(list_index_shape(CodecKind::kSimd, false, sparse));
     shapes.push_back(list_index_shape(CodecKind::kVarint, true, sparse));
-    shapes.push_back({.is_sparse = sparse, .has_degrees = false, .has_lengths = true, .has_arc_starts = false});
+    shapes.push_back(
+        {.is_sparse = sparse, .has_degrees = false, .has_lengths = true, .has_arc_starts = false});
   }
   for (const bool has_arc_starts : {false, true}) {
-    shapes.push_back({.is_sparse = true, .has_degrees = has_arc_starts, .has_lengths = true,
-                      .has_arc_starts = has_arc_starts, .is_derived = true});
+    shapes.push_back({.is_sparse = true,
+                      .has_degrees = has_arc_starts,
+                      .has_lengths = true,
+                      .has_arc_starts = has_arc_starts,
+                      .is_derived = true});
   }
   return shapes;
 }
 
-std::vector<ListOf> random_lists(std::mt19937_64& random, const ListIndexShape& shape, uint64_t vertex_count) {
+std::vector<ListOf> random_lists(std::mt19937_64& random, const ListIndexShape& shape,
+                                 uint64_t vertex_count) {
   std::vector<ListOf> lists;
   const unsigned one_in = 1 + static_cast<unsigned>(random() % 5);
   for (uint32_t v = 0; v < vertex_count; ++v) {
     if (random() % one_in != 0) continue;
     const uint64_t sizes[] = {1, 253, 254, 255, 256, 70'000, uint64_t{1} << 33};
-    const uint64_t degree = random() % 3 != 0 ? 1 + random() % 40 : sizes[random() % std::size(sizes)];
+    const uint64_t degree =
+        random() % 3 != 0 ? 1 + random() % 40 : sizes[random() % std::size(sizes)];
     lists.push_back({v, degree, shape.has_lengths ? degree + random() % 300 : 4 * degree});
   }
   return lists;
@@ -78,9 +86,10 @@ std::vector<ListOf> random_lists(std::mt19937_64& random, const ListIndexShape& 
 TEST(ListIndexTest, AnswersAsAModelDoes) {
   for (const ListIndexShape& shape : all_shapes()) {
     for (const uint64_t seed : {1, 2, 3, 4, 5, 6}) {
-      for (const uint64_t vertex_count : {0, 1, 31, 32, 33, 63, 64, 65, 255, 256, 257, 4096, 4097, 20'000}) {
-        SCOPED_TRACE(fmt::format("seed {} vertices {} sparse {} lengths {}", seed, vertex_count, shape.is_sparse,
-                                 shape.has_lengths));
+      for (const uint64_t vertex_count :
+           {0, 1, 31, 32, 33, 63, 64, 65, 255, 256, 257, 4096, 4097, 20'000}) {
+        SCOPED_TRACE(fmt::format("seed {} vertices {} sparse {} lengths {}", seed, vertex_count,
+                                 shape.is_sparse, shape.has_lengths));
         std::mt19937_64 random(seed * 1000 + vertex_count);
         const auto lists = random_lists(random, shape, vertex_count);
         const auto indexed = parse_index(shape, index_bytes(shape, vertex_count, lists));
@@ -119,8 +128,12 @@ TEST(ListIndexTest, AnswersAsAModelDoes) {
 
 // The lists of a group have one place.
 TEST(ListIndexTest, GroupsAreAsAModelSays) {
-  const ListIndexShape shape{.is_sparse = true, .has_degrees = false, .has_lengths = true, .has_arc_starts = false,
-                             .is_derived = true, .has_groups = true};
+  const ListIndexShape shape{.is_sparse = true,
+                             .has_degrees = false,
+                             .has_lengths = true,
+                             .has_arc_starts = false,
+                             .is_derived = true,
+                             .has_groups = true};
   for (const uint64_t vertex_count : {1, 31, 32, 33, 64, 65, 255, 256, 257, 4097}) {
     for (const unsigned one_in : {1, 3, 40}) {
       std::mt19937_64 random(vertex_count * 100 + one_in);
@@ -157,7 +170,9 @@ TEST(ListIndexTest, GroupsAreAsAModelSays) {
         ASSERT_EQ(index.place(v), places[v]) << v << " of " << vertex_count;
         ASSERT_EQ(index.bytes(v), places[v].length_bytes);
       }
-      for (uint64_t v = 0; v <= vertex_count; ++v) ASSERT_EQ(index.offset(v), offsets[v]) << v << " of " << vertex_count;
+      for (uint64_t v = 0; v <= vertex_count; ++v) {
+        ASSERT_EQ(index.offset(v), offsets[v]) << v << " of " << vertex_count;
+      }
       for (const uint64_t first : {uint64_t{0}, vertex_count / 64 * 32}) {
         uint32_t expected = static_cast<uint32_t>(first);
         index.scan(first, vertex_count, [&](uint32_t v, const ListPlace& place, uint64_t) {
@@ -174,10 +189,12 @@ TEST(ListIndexTest, AScanAgreesWithLookups) {
   std::mt19937_64 random(5);
   for (const ListIndexShape& shape : all_shapes()) {
     const uint64_t vertex_count = 3000;
-    const auto indexed = parse_index(shape, index_bytes(shape, vertex_count, random_lists(random, shape, vertex_count)));
+    const auto indexed = parse_index(
+        shape, index_bytes(shape, vertex_count, random_lists(random, shape, vertex_count)));
     ASSERT_TRUE(indexed);
     const ListIndex& index = indexed->index;
-    for (const auto& [first, end] : {std::pair{0u, 3000u}, {0u, 0u}, {3000u, 3000u}, {17u, 18u}, {64u, 128u}, {31u, 2999u}}) {
+    for (const auto& [first, end] :
+         {std::pair{0u, 3000u}, {0u, 0u}, {3000u, 3000u}, {17u, 18u}, {64u, 128u}, {31u, 2999u}}) {
       uint32_t expected = first;
       index.scan(first, end, [&](uint32_t vertex, const ListPlace& place, uint64_t degree) {
         while (expected < vertex) ASSERT_EQ(index.bytes(expected++), 0u);
@@ -195,20 +212,25 @@ TEST(ListIndexTest, TakesAByteOrTwoAVertex) {
   const uint64_t vertex_count = 1'000'000;
   const std::vector<ListOf> one = {{5, 3, 12}};
   const auto bytes_a_vertex = [&](CodecKind codec) {
-    return static_cast<double>(index_bytes(list_index_shape(codec, false), vertex_count, one).size()) / vertex_count;
+    return static_cast<double>(
+               index_bytes(list_index_shape(codec, false), vertex_count, one).size()) /
+           vertex_count;
   };
   EXPECT_LE(bytes_a_vertex(CodecKind::kRaw), 1.251);
   EXPECT_LE(bytes_a_vertex(CodecKind::kVarint), 2.251);
-  const std::string sparse = index_bytes(list_index_shape(CodecKind::kRaw, false, true), vertex_count, one);
+  const std::string sparse =
+      index_bytes(list_index_shape(CodecKind::kRaw, false, true), vertex_count, one);
   EXPECT_LE(static_cast<double>(sparse.size()), 0.142 * vertex_count);
 }
 
-// A checksum guards it where it is stored; here, whatever bytes are accepted give places within the lists.
+// A checksum guards it where it is stored; here, whatever bytes are accepted give places within the
+// lists.
 TEST(ListIndexTest, EveryFlippedBitIsAnErrorOrLeavesPlacesInBounds) {
   std::mt19937_64 random(6);
   for (const ListIndexShape& shape : all_shapes()) {
     const uint64_t vertex_count = 300;
-    const std::string bytes = index_bytes(shape, vertex_count, random_lists(random, shape, vertex_count));
+    const std::string bytes =
+        index_bytes(shape, vertex_count, random_lists(random, shape, vertex_count));
     for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
       std::string damaged = bytes;
       damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << bit % 8);
@@ -269,7 +291,9 @@ TEST(GraphHeaderTest, EveryFlippedBitAndEveryTruncationIsAnError) {
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << bit % 8);
     EXPECT_FALSE(parse_header(damaged, "graph")) << bit;
   }
-  for (size_t length = 0; length < bytes.size(); ++length) EXPECT_FALSE(parse_header(bytes.substr(0, length), "graph"));
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(parse_header(bytes.substr(0, length), "graph"));
+  }
   EXPECT_FALSE(parse_header(bytes + '\0', "graph"));
 }
 

@@ -16,7 +16,8 @@ struct BuildCase {
   uint64_t vertices = 0;
 };
 
-std::vector<WeightedEdge> random_edges(uint64_t seed, size_t count, uint32_t vertex_max, bool skewed) {
+std::vector<WeightedEdge> random_edges(uint64_t seed, size_t count, uint32_t vertex_max,
+                                       bool skewed) {
   std::mt19937_64 random(seed);
   std::vector<WeightedEdge> edges;
   const auto vertex = [&] {
@@ -32,7 +33,9 @@ std::vector<WeightedEdge> random_edges(uint64_t seed, size_t count, uint32_t ver
 
 std::vector<WeightedEdge> star(uint32_t leaves) {
   std::vector<WeightedEdge> edges;
-  for (uint32_t leaf = leaves; leaf > 0; --leaf) edges.push_back({0, leaf, static_cast<float>(leaf)});
+  for (uint32_t leaf = leaves; leaf > 0; --leaf) {
+    edges.push_back({0, leaf, static_cast<float>(leaf)});
+  }
   return edges;
 }
 
@@ -41,7 +44,8 @@ const std::vector<BuildCase>& build_cases() {
       {"OneVertex", {{0, 0, 1}}},
       {"OneEdge", {{1, 0, 2}}},
       {"IsolatedVertices", {{3, 90, 1}, {3, 2, 1}}, 1000},
-      {"SelfLoopsAndDuplicates", {{1, 1, 1}, {1, 2, 2}, {2, 1, 3}, {1, 2, 4}, {1, 1, 5}, {2, 2, 6}, {1, 2, 7}}},
+      {"SelfLoopsAndDuplicates",
+       {{1, 1, 1}, {1, 2, 2}, {2, 1, 3}, {1, 2, 4}, {1, 1, 5}, {2, 2, 6}, {1, 2, 7}}},
       {"Star", star(20'000)},
       {"Random", random_edges(1, 30'000, 999, false)},
       {"Skewed", random_edges(2, 30'000, 5000, true)},
@@ -61,7 +65,8 @@ class ListsBuildTest : public StoredGraphTest {
 
   static std::vector<ListedArc> stored_arcs(const Lists& lists, Direction direction) {
     CollectArcs sink;
-    const auto done = scan_lists(lists, direction, {.memory_budget_bytes = 1 << 16, .threads = 2}, sink);
+    const auto done =
+        scan_lists(lists, direction, {.memory_budget_bytes = 1 << 16, .threads = 2}, sink);
     EXPECT_TRUE(done) << done.error().text;
     return sink.arcs;
   }
@@ -83,7 +88,8 @@ TEST_P(EachListsBuildTest, HoldsTheArcsOfTheEdgeListSorted) {
   const auto lists = Lists::open(path("g"));
   ASSERT_TRUE(lists) << lists.error().text;
   for (const Direction direction : {Direction::kOut, Direction::kIn}) {
-    const auto expected = expected_arcs(graph.edges, direction, is_weighted, is_undirected, is_simple);
+    const auto expected =
+        expected_arcs(graph.edges, direction, is_weighted, is_undirected, is_simple);
     ASSERT_EQ(stored_arcs(**lists, direction), expected);
     ASSERT_EQ((*lists)->header().arc_count, expected.size());
   }
@@ -91,7 +97,9 @@ TEST_P(EachListsBuildTest, HoldsTheArcsOfTheEdgeListSorted) {
   ASSERT_TRUE(checked) << checked.error().text;
   EXPECT_EQ(*checked, (*lists)->header());
   uint64_t largest = 0;
-  for (const WeightedEdge& edge : graph.edges) largest = std::max<uint64_t>({largest, edge.source, edge.target});
+  for (const WeightedEdge& edge : graph.edges) {
+    largest = std::max<uint64_t>({largest, edge.source, edge.target});
+  }
   EXPECT_EQ(checked->vertex_count, graph.vertices != 0 ? graph.vertices : largest + 1);
   // Back to an edge list: the same edges.
   Collect back;
@@ -99,7 +107,9 @@ TEST_P(EachListsBuildTest, HoldsTheArcsOfTheEdgeListSorted) {
   ASSERT_TRUE(read) << read.error().text;
   EXPECT_EQ(read->vertex_count, checked->vertex_count);
   auto edges = expected_arcs(graph.edges, Direction::kOut, is_weighted, is_undirected, is_simple);
-  if (is_undirected) std::erase_if(edges, [](const ListedArc& arc) { return arc.neighbour < arc.vertex; });
+  if (is_undirected) {
+    std::erase_if(edges, [](const ListedArc& arc) { return arc.neighbour < arc.vertex; });
+  }
   std::string records;
   for (const ListedArc& arc : edges) {
     const WeightedEdge edge{arc.vertex, arc.neighbour, arc.weight};
@@ -110,13 +120,15 @@ TEST_P(EachListsBuildTest, HoldsTheArcsOfTheEdgeListSorted) {
 
 std::string build_row_name(const testing::TestParamInfo<BuildRow>& info) {
   const auto& [row, codec, is_weighted, is_undirected, is_simple] = info.param;
-  return fmt::format("{}{}{}{}{}", build_cases()[row].name, name_of(codec), is_weighted ? "Weighted" : "",
-                     is_undirected ? "Undirected" : "", is_simple ? "Simple" : "");
+  return fmt::format("{}{}{}{}{}", build_cases()[row].name, name_of(codec),
+                     is_weighted ? "Weighted" : "", is_undirected ? "Undirected" : "",
+                     is_simple ? "Simple" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Graphs, EachListsBuildTest,
                          testing::Combine(testing::Range(size_t{0}, build_cases().size()),
-                                          testing::Values(CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd),
+                                          testing::Values(CodecKind::kRaw, CodecKind::kVarint,
+                                                          CodecKind::kSimd),
                                           testing::Bool(), testing::Bool(), testing::Bool()),
                          build_row_name);
 
@@ -188,7 +200,9 @@ TEST_F(ListsBuildTest, TooLittleMemorySaysHowMuchIsEnough) {
   const auto refused = build_lists(options);
   ASSERT_FALSE(refused);
   unsigned needed = 0;
-  ASSERT_EQ(std::sscanf(refused.error().text.c_str(), "a memory budget of 1M: too small, sorting needs %uM", &needed), 1)
+  ASSERT_EQ(std::sscanf(refused.error().text.c_str(),
+                        "a memory budget of 1M: too small, sorting needs %uM", &needed),
+            1)
       << refused.error().text;
   options.input.memory_budget_bytes = uint64_t{needed} << 20;
   EXPECT_TRUE(build_lists(options));
@@ -200,7 +214,8 @@ TEST_F(ListsBuildTest, ReplacesOnlyAStoredGraph) {
   write("g/mine", "mine");
   EXPECT_EQ(build_lists(options).error().code, EEXIST);
   options.overwrite = true;
-  EXPECT_EQ(build_lists(options).error().text, path("g") + ": not a stored graph, so it is not overwritten");
+  EXPECT_EQ(build_lists(options).error().text,
+            path("g") + ": not a stored graph, so it is not overwritten");
   std::filesystem::remove(path("g/mine"));
   ASSERT_TRUE(build_lists(options));
   options.codec = CodecKind::kSimd;
@@ -239,14 +254,16 @@ TEST_F(ListsBuildTest, AStarOfAMillionIsOneList) {
 
 // Its index is sparse: an eighth of a byte a vertex, not one and a quarter.
 TEST_F(ListsBuildTest, TheLargestVertexCosts600MiBOfIndex) {
-  const BuildCase graph{"", {{kListVertexMax, 0, 1}, {7, kListVertexMax, 2}, {kListVertexMax, kListVertexMax, 3}}};
+  const BuildCase graph{
+      "", {{kListVertexMax, 0, 1}, {7, kListVertexMax, 2}, {kListVertexMax, kListVertexMax, 3}}};
   ASSERT_TRUE(build_lists(options_for(graph, false, CodecKind::kVarint)));
   const auto lists = Lists::open(path("g"));
   ASSERT_TRUE(lists) << lists.error().text;
   EXPECT_LT((*lists)->index_bytes(Direction::kOut), uint64_t{kListVertexMax} / 7);
   EXPECT_EQ((*lists)->index(Direction::kOut).degree(kListVertexMax), 2u);
   for (const Direction direction : {Direction::kOut, Direction::kIn}) {
-    EXPECT_EQ(stored_arcs(**lists, direction), expected_arcs(graph.edges, direction, false, false, false));
+    EXPECT_EQ(stored_arcs(**lists, direction),
+              expected_arcs(graph.edges, direction, false, false, false));
   }
 }
 
@@ -255,13 +272,16 @@ TEST_F(ListsBuildTest, RealGraphsComeBack) {
   const char* const data = std::getenv("GRAPHLANE_TEST_DATA");
   if (data == nullptr) GTEST_SKIP() << "GRAPHLANE_TEST_DATA is not set";
   for (const std::string name : {"cnr-2000", "gowalla"}) {
-    ASSERT_EQ(std::system(fmt::format("xz -dc {}/{}.u32.xz >{}", data, name, path("edges.u32")).c_str()), 0);
+    ASSERT_EQ(
+        std::system(fmt::format("xz -dc {}/{}.u32.xz >{}", data, name, path("edges.u32")).c_str()),
+        0);
     const std::string edges = read(path("edges.u32"));
     for (const CodecKind codec : {CodecKind::kRaw, CodecKind::kVarint, CodecKind::kSimd}) {
-      const auto built = build_lists({.input = {.path = path("edges.u32"), .format = EdgeFormat::kU32},
-                                      .output = path("g"),
-                                      .codec = codec,
-                                      .overwrite = true});
+      const auto built =
+          build_lists({.input = {.path = path("edges.u32"), .format = EdgeFormat::kU32},
+                       .output = path("g"),
+                       .codec = codec,
+                       .overwrite = true});
       ASSERT_TRUE(built) << built.error().text;
       fmt::print("{} {}: {:.2f} bits an arc\n", name, name_of(codec), built->bits_an_arc(true));
       Collect back;

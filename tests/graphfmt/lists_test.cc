@@ -61,7 +61,8 @@ class ListsTest : public TempDirTest {
       const SideFiles side = side_files(name == "out" ? out : turned(out), ListCodec::of(kind));
       write("g/" + name + ".index", side.index);
       write("g/" + name + ".lists", side.lists);
-      header.files.push_back({name + ".index", side.index.size(), crc32c_extend(0, side.index.data(), side.index.size())});
+      header.files.push_back({name + ".index", side.index.size(),
+                              crc32c_extend(0, side.index.data(), side.index.size())});
       header.files.push_back({name + ".lists", side.lists.size(), side.sums_checksum});
     }
     const auto bytes = encode_header(header);
@@ -89,8 +90,9 @@ TEST_F(ListsTest, GivesEachVertexItsPlaceInEitherDirection) {
   EXPECT_EQ(bytes, (std::vector<uint8_t>{1, 3, 2, 0, 0x83}));
   EXPECT_TRUE(graph.check_piece(Direction::kOut, ListPart::kLists, 0, bytes));
   bytes[4] ^= 1;
-  EXPECT_EQ(graph.check_piece(Direction::kOut, ListPart::kLists, 0, bytes).error().text,
-            path("g/out.lists") + ": byte 0: the checksum of these 5 bytes is wrong: they are damaged");
+  EXPECT_EQ(
+      graph.check_piece(Direction::kOut, ListPart::kLists, 0, bytes).error().text,
+      path("g/out.lists") + ": byte 0: the checksum of these 5 bytes is wrong: they are damaged");
   EXPECT_EQ(file->read({3, 3}, bytes.data()).error().code, EIO);
 }
 
@@ -112,7 +114,8 @@ TEST_F(ListsTest, EveryFlippedBitOfHeaderAndIndexIsAnErrorThatNamesTheFile) {
 
 TEST_F(ListsTest, EveryTruncationOfAFileIsAnErrorThatNamesIt) {
   write_graph(example_, CodecKind::kRaw);
-  for (const std::string name : {"g/graph", "g/out.index", "g/in.index", "g/out.lists", "g/in.lists"}) {
+  for (const std::string name :
+       {"g/graph", "g/out.index", "g/in.index", "g/out.lists", "g/in.lists"}) {
     const std::string sound = read(path(name));
     for (size_t length = 0; length < sound.size(); ++length) {
       std::filesystem::resize_file(path(name), sound.size() - 1 - length);

@@ -15,11 +15,19 @@ class PagesTest : public TempDirTest {
  protected:
   std::string write_edges(const std::vector<WeightedEdge>& edges, bool is_weighted) const {
     std::string bytes;
-    for (const WeightedEdge& edge : edges) bytes.append(reinterpret_cast<const char*>(&edge), is_weighted ? 12 : 8);
+    for (const WeightedEdge& edge : edges) {
+      bytes.append(reinterpret_cast<const char*>(&edge), is_weighted ? 12 : 8);
+    }
     return write("edges.bin", bytes);
   }
-  PagesOptions options(bool is_weighted, bool is_undirected, CodecKind codec, uint32_t page_bytes) const {
-    return {.input = {.path = path("edges.bin"), .format = EdgeFormat::kBin, .weighted = is_weighted, .threads = 2, .undirected = is_undirected, .as_given = true},
+  PagesOptions options(bool is_weighted, bool is_undirected, CodecKind codec,
+                       uint32_t page_bytes) const {
+    return {.input = {.path = path("edges.bin"),
+                      .format = EdgeFormat::kBin,
+                      .weighted = is_weighted,
+                      .threads = 2,
+                      .undirected = is_undirected,
+                      .as_given = true},
             .output = path("graph"),
             .codec = codec,
             .page_bytes = page_bytes,
@@ -32,8 +40,10 @@ std::vector<WeightedEdge> skewed_edges(size_t count) {
   std::mt19937_64 random(1);
   std::vector<WeightedEdge> edges;
   for (size_t i = 0; i < count; ++i) {
-    const auto source = static_cast<uint32_t>(random() % 4 == 0 ? random() % 3 * 500 : random() % 2000);
-    edges.push_back({source, static_cast<uint32_t>(random() % 2000), static_cast<float>(random() % 1000)});
+    const auto source =
+        static_cast<uint32_t>(random() % 4 == 0 ? random() % 3 * 500 : random() % 2000);
+    edges.push_back(
+        {source, static_cast<uint32_t>(random() % 2000), static_cast<float>(random() % 1000)});
   }
   return edges;
 }
@@ -49,26 +59,42 @@ TEST_F(PagesTest, WritesTheExampleOfTheFormatPage) {
   EXPECT_EQ(store.substr(0, 4096), std::string(4096, '\0'));
   const auto hex = [&](size_t at, size_t count) {
     std::string text;
-    for (const char c : store.substr(at, count)) text += fmt::format("{:02x}", static_cast<uint8_t>(c));
+    for (const char c : store.substr(at, count)) {
+      text += fmt::format("{:02x}", static_cast<uint8_t>(c));
+    }
     return text;
   };
   EXPECT_EQ(store.substr(4096, 8), "Glpages\n");
-  EXPECT_EQ(hex(4104, 8), "0100000000100000");                            // version, page bytes
-  EXPECT_EQ(hex(4120, 16), "0100000000000000" "01000000" + hex(4132, 4));  // sequence, finished, the index's checksum
-  EXPECT_EQ(hex(4136, 32), "0100000000000000" "0400000000000000" "0300000000000000" "0500000000000000");
-  EXPECT_EQ(hex(8196, 4), "00000000");                                    // consecutive keys
-  EXPECT_EQ(hex(8200, 8), hex(4112, 8));                                  // the store's id
-  EXPECT_EQ(hex(8208, 16), "0000000000000000" "0000000000000000");        // page 0, first key 0
-  EXPECT_EQ(hex(8224, 16), "04000000" "00000000" "0000000000000000");     // 4 keys, no rest, no more
-  EXPECT_EQ(hex(8240, 8), "0100020003000500");                            // ends
-  EXPECT_EQ(hex(8248, 5), "0103020083");                                  // values
+  EXPECT_EQ(hex(4104, 8), "0100000000100000");  // version, page bytes
+  // sequence, finished, the index's checksum
+  EXPECT_EQ(hex(4120, 16),
+            "0100000000000000"
+            "01000000" +
+                hex(4132, 4));
+  EXPECT_EQ(hex(4136, 32),
+            "0100000000000000"
+            "0400000000000000"
+            "0300000000000000"
+            "0500000000000000");
+  EXPECT_EQ(hex(8196, 4), "00000000");    // consecutive keys
+  EXPECT_EQ(hex(8200, 8), hex(4112, 8));  // the store's id
+  EXPECT_EQ(hex(8208, 16),
+            "0000000000000000"
+            "0000000000000000");  // page 0, first key 0
+  // 4 keys, no rest, no more
+  EXPECT_EQ(hex(8224, 16),
+            "04000000"
+            "00000000"
+            "0000000000000000");
+  EXPECT_EQ(hex(8240, 8), "0100020003000500");  // ends
+  EXPECT_EQ(hex(8248, 5), "0103020083");        // values
   EXPECT_EQ(store.substr(8253, 12288 - 8253), std::string(12288 - 8253, '\0'));
-  EXPECT_EQ(hex(12288, 8), "0000000000000000");                           // the index: first key
-  EXPECT_EQ(hex(12296, 4), hex(8192, 4));                                 // the page's checksum
-  EXPECT_EQ(hex(4112, 8), "0849763364a73731");                            // the store's id
+  EXPECT_EQ(hex(12288, 8), "0000000000000000");  // the index: first key
+  EXPECT_EQ(hex(12296, 4), hex(8192, 4));        // the page's checksum
+  EXPECT_EQ(hex(4112, 8), "0849763364a73731");   // the store's id
   EXPECT_EQ(hex(8192, 4), "a0b64579");
   EXPECT_EQ(hex(4132, 4), "4ddf80ce");
-  EXPECT_EQ(hex(8188, 4), "5c3762d4");                                    // the slot's checksum
+  EXPECT_EQ(hex(8188, 4), "5c3762d4");  // the slot's checksum
 }
 
 TEST_F(PagesTest, GivesBackTheEdges) {
@@ -82,11 +108,14 @@ TEST_F(PagesTest, GivesBackTheEdges) {
         const auto checked = check_pages(path("graph"), 2);
         ASSERT_TRUE(checked) << checked.error().text;
         Collect there;
-        const auto read_back = read_pages({.path = path("graph"), .weighted = is_weighted, .vertex_count_max = 2000}, there);
+        const auto read_back = read_pages(
+            {.path = path("graph"), .weighted = is_weighted, .vertex_count_max = 2000}, there);
         ASSERT_TRUE(read_back) << read_back.error().text;
         const size_t size = is_weighted ? sizeof(WeightedEdge) : sizeof(Edge);
         std::vector<WeightedEdge> back(there.records.size() / size), expected = edges;
-        for (size_t i = 0; i < back.size(); ++i) std::memcpy(&back[i], there.records.data() + i * size, size);
+        for (size_t i = 0; i < back.size(); ++i) {
+          std::memcpy(&back[i], there.records.data() + i * size, size);
+        }
         if (!is_weighted) {
           for (WeightedEdge& edge : back) edge.weight = 0;
           for (WeightedEdge& edge : expected) edge.weight = 0;
@@ -130,7 +159,8 @@ TEST_F(PagesTest, EveryFlippedBitAndEveryCutIsNoticed) {
         EXPECT_NE(checked.error().text.find(path("graph")), std::string::npos);
         flip_bit("graph/" + name, bit);
       }
-      for (size_t size : {size_t{0}, size_t{1}, content.size() / 3, content.size() - 4096, content.size() - 1}) {
+      for (size_t size :
+           {size_t{0}, size_t{1}, content.size() / 3, content.size() - 4096, content.size() - 1}) {
         if (size > content.size()) continue;
         write("graph/" + name, content.substr(0, size));
         EXPECT_FALSE(check_pages(path("graph"), 1)) << name << " of " << size;
@@ -165,14 +195,17 @@ TEST_F(PagesTest, APageOfAnyBytesIsReadWithinItself) {
                   .key_count = static_cast<uint32_t>(random() % 4),
                   .rest_bytes = static_cast<uint32_t>(random() % 5000)};
     std::memcpy(page.data(), &head, sizeof head);
-    for (size_t at = sizeof head; at < sizeof head + 16; at += 2) page[at + 1] = static_cast<uint8_t>(random() % 16);
+    for (size_t at = sizeof head; at < sizeof head + 16; at += 2) {
+      page[at + 1] = static_cast<uint8_t>(random() % 16);
+    }
     PageView view;
     if (PageView::parse(page, view) != nullptr) continue;
     ++sound;
     for (uint32_t i = 0; i < view.key_count(); ++i) {
       EXPECT_EQ(view.find(view.key(i)), i);
       const auto value = view.value(i);
-      EXPECT_TRUE(value.data() >= page.data() && value.data() + value.size() <= page.data() + page.size());
+      EXPECT_TRUE(value.data() >= page.data() &&
+                  value.data() + value.size() <= page.data() + page.size());
     }
     EXPECT_EQ(view.find(~uint64_t{0}), view.key_count());
   }

@@ -24,7 +24,9 @@ RequestSizes sizes_of(const std::vector<uint64_t>& list) {
 std::vector<uint64_t> random_requests(std::mt19937_64& random) {
   std::vector<uint64_t> list(1 + random() % 200);
   const uint64_t pages_max = uint64_t{1} << random() % 13;
-  for (uint64_t& size : list) size = kBlockSize * std::min<uint64_t>(1 + random() % pages_max, 6144);
+  for (uint64_t& size : list) {
+    size = kBlockSize * std::min<uint64_t>(1 + random() % pages_max, 6144);
+  }
   return list;
 }
 
@@ -66,7 +68,8 @@ TEST(AutoDepthTest, OfFewThreadsIsLess) {
   const AutoDepth depth = auto_depth(sizes, uint64_t{11} << 30, 4, false, 2);
   EXPECT_EQ(depth.bytes, 3 * kMiB);
   EXPECT_EQ(depth.reason, DepthReason::kThreads);
-  EXPECT_EQ(auto_depth(sizes, uint64_t{11} << 30, 64, false, 1).bytes, kMiB);  // never less for this
+  // never less for this
+  EXPECT_EQ(auto_depth(sizes, uint64_t{11} << 30, 64, false, 1).bytes, kMiB);
 }
 
 TEST(AutoDepthTest, LiesBetweenMeanAndMaximumOrABoundSaysWhyNot) {
@@ -109,11 +112,8 @@ TEST(AutoDepthTest, LiesBetweenMeanAndMaximumOrABoundSaysWhyNot) {
         ASSERT_EQ(depth.bytes, kStripeDepthSsd);
         ASSERT_GT(auto_depth(sizes, swept, devices, false, threads).bytes, depth.bytes);
         break;
-      case DepthReason::kLeast:
-        ASSERT_EQ(depth.bytes, kAutoDepthMin);
-        break;
-      case DepthReason::kUnknown:
-        FAIL();
+      case DepthReason::kLeast: ASSERT_EQ(depth.bytes, kAutoDepthMin); break;
+      case DepthReason::kUnknown: FAIL();
     }
   }
   for (const auto reason : {DepthReason::kRequests, DepthReason::kThreads, DepthReason::kBalance,
@@ -133,7 +133,8 @@ TEST(DevicesTouchedTest, AgreesWithTryingEveryPage) {
   for (const uint32_t devices : {2u, 3u, 4u}) {
     for (uint64_t depth_pages = 1; depth_pages <= 9; ++depth_pages) {
       const uint64_t depth = depth_pages * kBlockSize;
-      const StripeMap map({.stripe_depth_bytes = depth, .device_count = devices, .first_device = 1});
+      const StripeMap map(
+          {.stripe_depth_bytes = depth, .device_count = devices, .first_device = 1});
       for (uint64_t pages = 1; pages <= 40; ++pages) {
         double sum = 0;
         for (uint64_t at = 0; at < depth; at += kBlockSize) {

@@ -72,7 +72,8 @@ TEST_F(RmatTest, LevelsAreIndependent) {
   for (unsigned level = 0; level + 1 < options.scale; ++level) {
     double both = 0;
     for (const Edge& edge : all.edges()) both += ((edge.source | edge.target) >> level & 3) == 0;
-    EXPECT_NEAR(both / n, expected, 5 * std::sqrt(expected * (1 - expected) / n)) << "level " << level;
+    EXPECT_NEAR(both / n, expected, 5 * std::sqrt(expected * (1 - expected) / n))
+        << "level " << level;
   }
 }
 
@@ -89,8 +90,10 @@ TEST_F(RmatTest, ScramblingRenamesVerticesOneToOne) {
       for (const auto& [old_name, new_name] : {std::pair{before[e].source, after[e].source},
                                                std::pair{before[e].target, after[e].target}}) {
         ASSERT_LT(new_name, 1u << scale);
-        ASSERT_EQ(name_of.try_emplace(old_name, new_name).first->second, new_name) << "scale " << scale;
-        ASSERT_EQ(owner_of.try_emplace(new_name, old_name).first->second, old_name) << "scale " << scale;
+        ASSERT_EQ(name_of.try_emplace(old_name, new_name).first->second, new_name)
+            << "scale " << scale;
+        ASSERT_EQ(owner_of.try_emplace(new_name, old_name).first->second, old_name)
+            << "scale " << scale;
       }
     }
   }

@@ -81,9 +81,11 @@ TEST_F(StagingTest, AFileThatCannotBeClosedIsNone) {
 TEST_F(StagingTest, AGridWhoseFilesCannotBeClosedIsNone) {
   const std::string list = write("list", bytes_of<uint32_t>({0, 1, 1, 2}));
   where_close_fails([&] {
-    const auto built = build_grid({.input = list, .format = EdgeFormat::kBin, .output = path("grid"), .partitions = 2});
+    const auto built = build_grid(
+        {.input = list, .format = EdgeFormat::kBin, .output = path("grid"), .partitions = 2});
     ASSERT_FALSE(built);
-    EXPECT_NE(built.error().text.find("cannot write: No space left on device"), std::string::npos) << built.error().text;
+    EXPECT_NE(built.error().text.find("cannot write: No space left on device"), std::string::npos)
+        << built.error().text;
   });
   EXPECT_EQ(names_in_dir(), std::vector<std::string>{"list"});
 }

@@ -1,5 +1,5 @@
-// Fixture for tests of stored graphs: an edge list as a file, the arcs of its graph, and the damage that a check
-// must notice.
+// Fixture for tests of stored graphs: an edge list as a file, the arcs of its graph, and the damage
+// that a check must notice.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,8 @@ class CollectArcs : public ListSink {
 };
 
 // The lists of a direction, in their order.
-inline std::vector<ListedArc> expected_arcs(const std::vector<WeightedEdge>& edges, Direction direction, bool is_weighted,
+inline std::vector<ListedArc> expected_arcs(const std::vector<WeightedEdge>& edges,
+                                            Direction direction, bool is_weighted,
                                             bool is_undirected, bool is_simple = false) {
   std::vector<ListedArc> arcs;
   for (const WeightedEdge& edge : edges) {
@@ -49,12 +50,14 @@ inline std::vector<ListedArc> expected_arcs(const std::vector<WeightedEdge>& edg
     const float weight = is_weighted ? edge.weight : 0;
     const ListedArc there{edge.source, edge.target, weight}, back{edge.target, edge.source, weight};
     if (direction == Direction::kOut || is_undirected) arcs.push_back(there);
-    if ((direction == Direction::kIn && !is_undirected) || (is_undirected && edge.source != edge.target)) {
+    if ((direction == Direction::kIn && !is_undirected) ||
+        (is_undirected && edge.source != edge.target)) {
       arcs.push_back(back);
     }
   }
   const auto place = [](const ListedArc& arc) { return std::tie(arc.vertex, arc.neighbour); };
-  std::stable_sort(arcs.begin(), arcs.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  std::stable_sort(arcs.begin(), arcs.end(),
+                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
   if (is_simple) {
     const auto same = [&](const auto& a, const auto& b) { return place(a) == place(b); };
     arcs.erase(std::unique(arcs.begin(), arcs.end(), same), arcs.end());
@@ -65,7 +68,8 @@ inline std::vector<ListedArc> expected_arcs(const std::vector<WeightedEdge>& edg
 // The graph of each test is the directory "g", made of "edges.u32".
 class StoredGraphTest : public TempDirTest {
  protected:
-  EdgeListOptions input_of(const std::vector<WeightedEdge>& edges, bool is_weighted, uint64_t vertices) const {
+  EdgeListOptions input_of(const std::vector<WeightedEdge>& edges, bool is_weighted,
+                           uint64_t vertices) const {
     std::string records;
     for (const WeightedEdge& edge : edges) {
       records.append(reinterpret_cast<const char*>(&edge), edge_size_bytes(is_weighted));
@@ -78,8 +82,8 @@ class StoredGraphTest : public TempDirTest {
             .threads = 2};
   }
 
-  // `check` reads the graph at a path: it fails on each flipped bit and each truncation of each file, names the
-  // graph, and succeeds when the file is whole again.
+  // `check` reads the graph at a path: it fails on each flipped bit and each truncation of each
+  // file, names the graph, and succeeds when the file is whole again.
   template <class Check>
   void expect_damage_is_noticed(const Check& check) const {
     for (const auto& [name, sound] : files_of(path("g"))) {

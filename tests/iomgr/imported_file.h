@@ -29,8 +29,10 @@ struct ImportedFile {
     std::string pattern = ::testing::TempDir() + "graphlane_volume_XXXXXX";
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     directory = pattern;
-    VolumeOptions options{.root = directory + "/vol", .devices = {},
-                          .stripe_depth_bytes = stripe_depth_bytes, .policy = {}};
+    VolumeOptions options{.root = directory + "/vol",
+                          .devices = {},
+                          .stripe_depth_bytes = stripe_depth_bytes,
+                          .policy = {}};
     for (int d = 0; d < 3; ++d) {
       options.devices.push_back(directory + "/d" + std::to_string(d));
       std::filesystem::create_directory(options.devices.back());

@@ -36,12 +36,11 @@ class StripedFixture : public ::testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
-  // Random content, of each 64 bits those of `content_mask_`, dealt out byte range by byte range as the format says.
+  // Random content, of each 64 bits those of `content_mask_`, dealt out byte range by byte range as
+  // the format says.
   void make_file(const StripeGeometry& geometry, uint64_t size_bytes, Uuid id = Uuid::random()) {
-    layout_ = {.volume = Uuid::random(),
-               .file_id = id,
-               .geometry = geometry,
-               .logical_size = size_bytes};
+    layout_ = {
+        .volume = Uuid::random(), .file_id = id, .geometry = geometry, .logical_size = size_bytes};
     map_ = layout_.map();
     content_.resize(size_bytes);
     fill(content_.data(), content_.size(), /*seed=*/size_bytes, content_mask_);

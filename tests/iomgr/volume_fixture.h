@@ -90,8 +90,8 @@ class VolumeFixture : public ::testing::Test {
 
   Outcome<TransferSummary> import(const std::string& source, const std::string& destination = "",
                                   bool overwrite = false) const {
-    return import_files(
-        *volume_, {.source = source, .destination = destination, .overwrite = overwrite});
+    return import_files(*volume_,
+                        {.source = source, .destination = destination, .overwrite = overwrite});
   }
 
   // A program's view of a file of the volume, by export.

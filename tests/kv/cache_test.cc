@@ -11,12 +11,15 @@
 namespace graphlane::kv {
 namespace {
 
-std::span<const uint8_t> bytes_of(const std::string& text) { return {reinterpret_cast<const uint8_t*>(text.data()), text.size()}; }
+std::span<const uint8_t> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
 
 class CacheTest : public testing::Test {
  protected:
   // Room for `values` values of 1000 bytes.
-  void start(PolicyKind policy, size_t values, HotnessKind hotness = HotnessKind::kLast, float threshold = 0) {
+  void start(PolicyKind policy, size_t values, HotnessKind hotness = HotnessKind::kLast,
+             float threshold = 0) {
     cache_ = std::make_unique<ValueCache>(CacheOptions{.budget_bytes = 64 * 8 + values * 1100,
                                                        .policy = policy,
                                                        .hotness = hotness,
@@ -78,10 +81,15 @@ TEST_F(CacheTest, HotnessAddsUp) {
 }
 
 TEST_F(CacheTest, HotnessPerByteKeepsShortValues) {
-  ValueCache cache({.budget_bytes = 64 * 8 + 4400, .policy = PolicyKind::kHot, .hotness = HotnessKind::kLast, .per_byte = true});
+  ValueCache cache({.budget_bytes = 64 * 8 + 4400,
+                    .policy = PolicyKind::kHot,
+                    .hotness = HotnessKind::kLast,
+                    .per_byte = true});
   PinnedValue value;
   ASSERT_TRUE(cache.insert(1, 30, bytes_of(std::string(3000, 'l')), value));
-  for (uint64_t key = 2; key < 22; ++key) ASSERT_TRUE(cache.insert(key, 5, bytes_of(std::string(100, 's')), value)) << key;
+  for (uint64_t key = 2; key < 22; ++key) {
+    ASSERT_TRUE(cache.insert(key, 5, bytes_of(std::string(100, 's')), value)) << key;
+  }
   EXPECT_FALSE(cache.find(1, 30, value));
   EXPECT_FALSE(cache.insert(1, 30, bytes_of(std::string(3000, 'l')), value));
 }
@@ -142,33 +150,39 @@ TEST_F(CacheTest, S3FifoLetsAScanPass) {
 }
 
 TEST_F(CacheTest, APinnedValueStaysWhateverThePolicy) {
-  for (const PolicyKind kind :
-       {PolicyKind::kHot, PolicyKind::kLru, PolicyKind::kFifo, PolicyKind::kSieve, PolicyKind::kS3Fifo}) {
+  for (const PolicyKind kind : {PolicyKind::kHot, PolicyKind::kLru, PolicyKind::kFifo,
+                                PolicyKind::kSieve, PolicyKind::kS3Fifo}) {
     start(kind, 3);
     PinnedValue held;
     ASSERT_TRUE(cache_->insert(1, 0.5, bytes_of(std::string(1000, 'p')), held));
     for (uint64_t key = 2; key < 50; ++key) get(key, static_cast<float>(key));
-    EXPECT_EQ(std::string(held.bytes().begin(), held.bytes().end()), std::string(1000, 'p')) << name_of(kind);
+    EXPECT_EQ(std::string(held.bytes().begin(), held.bytes().end()), std::string(1000, 'p'))
+        << name_of(kind);
     EXPECT_TRUE(has(1)) << name_of(kind);
     held.release();
     for (uint64_t key = 50; key < 100; ++key) get(key, static_cast<float>(key));
-    EXPECT_EQ(has(1), kind == PolicyKind::kSieve) << name_of(kind);  // SIEVE: its hand follows the newcomers
+    // SIEVE: its hand follows the newcomers
+    EXPECT_EQ(has(1), kind == PolicyKind::kSieve) << name_of(kind);
   }
 }
 
 TEST_F(CacheTest, TheBudgetHoldsWhateverThePolicy) {
   std::mt19937_64 random(1);
-  for (const PolicyKind kind :
-       {PolicyKind::kHot, PolicyKind::kLru, PolicyKind::kFifo, PolicyKind::kSieve, PolicyKind::kS3Fifo}) {
-    ValueCache cache({.budget_bytes = 100'000, .policy = kind, .hotness = HotnessKind::kAccumulated});
+  for (const PolicyKind kind : {PolicyKind::kHot, PolicyKind::kLru, PolicyKind::kFifo,
+                                PolicyKind::kSieve, PolicyKind::kS3Fifo}) {
+    ValueCache cache(
+        {.budget_bytes = 100'000, .policy = kind, .hotness = HotnessKind::kAccumulated});
     uint64_t most = 0;
     for (int i = 0; i < 20'000; ++i) {
       const uint64_t key = random() % 3000 * (random() % 3000) / 3000;
       PinnedValue value;
-      if (!cache.find(key, 1, value)) cache.insert(key, 1, bytes_of(std::string(key % 700, 'x')), value);
+      if (!cache.find(key, 1, value)) {
+        cache.insert(key, 1, bytes_of(std::string(key % 700, 'x')), value);
+      }
       most = std::max(most, cache.counts().bytes);
     }
-    EXPECT_LE(most, 100'000 + 16 * 1024) << name_of(kind);  // the table may double, and ghosts come, before the next one makes room
+    // the table may double, and ghosts come, before the next one makes room
+    EXPECT_LE(most, 100'000 + 16 * 1024) << name_of(kind);
     EXPECT_GT(cache.counts().entries, 50u) << name_of(kind);
   }
 }

@@ -16,7 +16,10 @@ namespace {
 TEST(StateTable, SelectsTheHighestPrioritiesInTheOrderOfTheTable) {
   std::mt19937_64 random(1);
   std::vector<double> values(5000), deltas(5000);
-  for (double& delta : deltas) delta = std::ldexp(static_cast<double>(random() % 1000) / 1000, -static_cast<int>(random() % 40));
+  for (double& delta : deltas) {
+    delta =
+        std::ldexp(static_cast<double>(random() % 1000) / 1000, -static_cast<int>(random() % 40));
+  }
   const StateTable table(values, deltas, true);
   for (const uint64_t count : {1u, 50u, 500u, 4000u}) {
     std::vector<uint32_t> chosen;
@@ -30,9 +33,12 @@ TEST(StateTable, SelectsTheHighestPrioritiesInTheOrderOfTheTable) {
     }
     // Nothing that was left out is hotter than an eighth of a doubling above the coldest.
     for (uint32_t v = 100; v < 5000; ++v) {
-      EXPECT_TRUE(deltas[v] <= coldest * 1.13 || std::binary_search(chosen.begin(), chosen.end(), v)) << v;
+      EXPECT_TRUE(deltas[v] <= coldest * 1.13 ||
+                  std::binary_search(chosen.begin(), chosen.end(), v))
+          << v;
     }
-    const auto above = std::count_if(deltas.begin() + 100, deltas.end(), [](double d) { return d > 1e-9; });
+    const auto above =
+        std::count_if(deltas.begin() + 100, deltas.end(), [](double d) { return d > 1e-9; });
     EXPECT_EQ(chosen.size(), std::min<size_t>(count, static_cast<size_t>(above)));
   }
 }
@@ -79,9 +85,9 @@ TEST(Termination, TakesTwoQuietWavesWithTheSameCounts) {
   EXPECT_FALSE(one.add_wave({.sent = 5, .received = 5, .left = 0}));
   EXPECT_TRUE(one.add_wave({.sent = 5, .received = 5, .left = 1e-4}));
   Termination two(1e-3);
-  EXPECT_FALSE(two.add_wave({.sent = 5, .received = 4, .left = 0}));   // one is on its way
+  EXPECT_FALSE(two.add_wave({.sent = 5, .received = 4, .left = 0}));  // one is on its way
   EXPECT_FALSE(two.add_wave({.sent = 5, .received = 5, .left = 0}));
-  EXPECT_FALSE(two.add_wave({.sent = 7, .received = 7, .left = 0}));   // it woke another worker
+  EXPECT_FALSE(two.add_wave({.sent = 7, .received = 7, .left = 0}));  // it woke another worker
   EXPECT_FALSE(two.add_wave({.sent = 7, .received = 7, .left = 0.1}));
   EXPECT_FALSE(two.add_wave({.sent = 7, .received = 7, .left = 0}));
   EXPECT_TRUE(two.add_wave({.sent = 7, .received = 7, .left = 0}));
@@ -89,11 +95,12 @@ TEST(Termination, TakesTwoQuietWavesWithTheSameCounts) {
 
 TEST(WorkerProcesses, AKilledWorkerIsNamed) {
   WorkerProcesses processes{.count = 3,
-                            .body = [](unsigned w) {
-                              if (w == 1) ::raise(SIGKILL);
-                              while (true) ::pause();
-                              return 0;
-                            },
+                            .body =
+                                [](unsigned w) {
+                                  if (w == 1) ::raise(SIGKILL);
+                                  while (true) ::pause();
+                                  return 0;
+                                },
                             .tick = [] { return Outcome<void>(); },
                             .describe = [](unsigned) { return std::optional<Error>(); }};
   const auto done = run_processes(processes);
@@ -106,7 +113,9 @@ TEST(WorkerProcesses, AnErrorOfAWorkerIsTheRuns) {
   WorkerProcesses processes{.count = 2,
                             .body = [](unsigned w) { return w == 0 ? 1 : 0; },
                             .tick = [] { return Outcome<void>(); },
-                            .describe = [](unsigned w) -> std::optional<Error> { return make_error(EIO, "worker {}: a file", w); }};
+                            .describe = [](unsigned w) -> std::optional<Error> {
+                              return make_error(EIO, "worker {}: a file", w);
+                            }};
   const auto done = run_processes(processes);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().text, "worker 0: a file");

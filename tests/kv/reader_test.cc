@@ -21,7 +21,8 @@ TEST_F(ReaderTest, GetsWhatWasPut) {
   for (const uint32_t page_bytes : {4096u, 8192u, 131072u}) {
     const Values values = random_values(page_bytes, 3000);
     const std::string file = make_store(fmt::format("store{}", page_bytes), values, page_bytes);
-    for (const KvOptions& options : {KvOptions{}, KvOptions{.cache = {.budget_bytes = 100'000}}, KvOptions{.in_memory = true}}) {
+    for (const KvOptions& options : {KvOptions{}, KvOptions{.cache = {.budget_bytes = 100'000}},
+                                     KvOptions{.in_memory = true}}) {
       const auto store = open(file, options);
       KvReader reader(*store, {.frames = 4});
       for (int round = 0; round < 2; ++round) {
@@ -54,26 +55,29 @@ TEST_F(ReaderTest, AnEmptyStoreHasNoKey) {
   const auto store = open(make_store("store", {}));
   KvReader reader(*store, {});
   EXPECT_FALSE(*reader.get(0));
-  EXPECT_TRUE(reader.for_each(0, [](uint64_t, std::span<const uint8_t>) { return make_error(EIO, "a key"); }));
+  EXPECT_TRUE(reader.for_each(
+      0, [](uint64_t, std::span<const uint8_t>) { return make_error(EIO, "a key"); }));
 }
 
 TEST_F(ReaderTest, ManyAtOnceComeInTheOrderOfTheKeys) {
   const Values values = random_values(3, 4000);
   const auto store = open(make_store("store", values), {.cache = {.budget_bytes = 50'000}});
   std::vector<uint64_t> keys;
-  for (const auto& [key, value] : values) keys.insert(keys.end(), {key, key ^ 1});  // some are missing
+  // some are missing
+  for (const auto& [key, value] : values) keys.insert(keys.end(), {key, key ^ 1});
   std::mt19937_64 random(4);
   for (const bool shuffled : {false, true}) {
     if (shuffled) std::shuffle(keys.begin(), keys.end(), random);
     KvReader reader(*store, {.frames = 16});
     size_t next = 0;
-    const auto done = reader.multi_get(keys, {}, [&](size_t index, PinnedValue value) -> Outcome<void> {
-      EXPECT_EQ(index, next++);
-      const auto there = values.find(keys[index]);
-      EXPECT_EQ(static_cast<bool>(value), there != values.end());
-      EXPECT_EQ(text_of(value.bytes()), there == values.end() ? "" : there->second);
-      return {};
-    });
+    const auto done =
+        reader.multi_get(keys, {}, [&](size_t index, PinnedValue value) -> Outcome<void> {
+          EXPECT_EQ(index, next++);
+          const auto there = values.find(keys[index]);
+          EXPECT_EQ(static_cast<bool>(value), there != values.end());
+          EXPECT_EQ(text_of(value.bytes()), there == values.end() ? "" : there->second);
+          return {};
+        });
     ASSERT_TRUE(done) << done.error().text;
     EXPECT_EQ(next, keys.size());
   }
@@ -82,16 +86,18 @@ TEST_F(ReaderTest, ManyAtOnceComeInTheOrderOfTheKeys) {
 TEST_F(ReaderTest, IteratesInOrderFromAnyKey) {
   const Values values = random_values(5, 2000);
   const auto store = open(make_store("store", values));
-  for (const uint64_t first : {uint64_t{0}, std::next(values.begin(), 1000)->first, std::next(values.begin(), 700)->first + 1,
-                               values.rbegin()->first, ~uint64_t{0}}) {
+  for (const uint64_t first :
+       {uint64_t{0}, std::next(values.begin(), 1000)->first,
+        std::next(values.begin(), 700)->first + 1, values.rbegin()->first, ~uint64_t{0}}) {
     KvReader reader(*store, {});
     auto expected = values.lower_bound(first);
-    const auto done = reader.for_each(first, [&](uint64_t key, std::span<const uint8_t> value) -> Outcome<void> {
-      EXPECT_NE(expected, values.end());
-      EXPECT_EQ(key, expected->first);
-      EXPECT_EQ(text_of(value), (expected++)->second);
-      return {};
-    });
+    const auto done =
+        reader.for_each(first, [&](uint64_t key, std::span<const uint8_t> value) -> Outcome<void> {
+          EXPECT_NE(expected, values.end());
+          EXPECT_EQ(key, expected->first);
+          EXPECT_EQ(text_of(value), (expected++)->second);
+          return {};
+        });
     ASSERT_TRUE(done) << done.error().text;
     EXPECT_EQ(expected, values.end());
   }
@@ -154,7 +160,8 @@ TEST_F(ReaderTest, ADamagedPageIsNamedAndOthersGoOn) {
     for (uint64_t page = 0; page < first.size(); ++page) {
       const auto got = reader.get(first[page]);
       EXPECT_EQ(static_cast<bool>(got), page != 7) << page;
-      EXPECT_TRUE(got || got.error().text.find(file + ": page 7 ") != std::string::npos) << got.error().text;
+      EXPECT_TRUE(got || got.error().text.find(file + ": page 7 ") != std::string::npos)
+          << got.error().text;
     }
   }
   EXPECT_FALSE(KvStore::open(file, {.in_memory = true}));
@@ -177,7 +184,8 @@ TEST_F(ReaderTest, APageThatCannotBeReadIsNamedAndOthersGoOn) {
 
 TEST_F(ReaderTest, ThreadsShareTheCache) {
   const Values values = random_values(8, 2000, 5000);
-  const auto store = open(make_store("store", values), {.cache = {.budget_bytes = 60'000, .shards = 4}});
+  const auto store =
+      open(make_store("store", values), {.cache = {.budget_bytes = 60'000, .shards = 4}});
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

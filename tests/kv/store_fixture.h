@@ -33,10 +33,16 @@ inline Values random_values(uint64_t seed, size_t count, size_t long_length = 30
   uint64_t key = random() % 3;
   for (size_t i = 0; i < count; ++i) {
     const uint64_t kind = random() % 100;
-    const size_t length = kind < 10 ? 0 : kind < 90 ? random() % 60 : kind < 98 ? random() % 5000 : random() % long_length;
+    const size_t length = kind < 10   ? 0
+                          : kind < 90 ? random() % 60
+                          : kind < 98 ? random() % 5000
+                                      : random() % long_length;
     values[key] = value_of(key, length);
     const uint64_t gap = random() % 1000;
-    key += gap < 900 ? 1 : gap < 990 ? 1 + random() % 1000 : gap < 998 ? 1 + random() % 100'000 : 1 + (random() >> 24);
+    key += gap < 900   ? 1
+           : gap < 990 ? 1 + random() % 1000
+           : gap < 998 ? 1 + random() % 100'000
+                       : 1 + (random() >> 24);
   }
   return values;
 }
@@ -51,7 +57,8 @@ inline void put_all(StoreWriter& writer, const Values& values) {
 class StoreTest : public TempDirTest {
  protected:
   // A finished store.
-  std::string make_store(const std::string& name, const Values& values, uint32_t page_bytes = 4096) {
+  std::string make_store(const std::string& name, const Values& values,
+                         uint32_t page_bytes = 4096) {
     auto writer = StoreWriter::create(path(name), {.page_bytes = page_bytes});
     EXPECT_TRUE(writer) << writer.error().text;
     put_all(**writer, values);

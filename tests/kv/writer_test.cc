@@ -26,10 +26,11 @@ class WriterTest : public StoreTest {
     EXPECT_TRUE(store) << store.error().text;
     if (!store) return values;
     kv::KvReader reader(**store, {.depth = 8});
-    const auto done = reader.for_each(0, [&](uint64_t key, std::span<const uint8_t> value) -> Outcome<void> {
-      values[key] = text_of(value);
-      return {};
-    });
+    const auto done =
+        reader.for_each(0, [&](uint64_t key, std::span<const uint8_t> value) -> Outcome<void> {
+          values[key] = text_of(value);
+          return {};
+        });
     EXPECT_TRUE(done) << done.error().text;
     EXPECT_EQ(values.size(), (*store)->pages().key_count());
     return values;
@@ -131,16 +132,17 @@ TEST_F(WriterTest, ATornTailIsCutAtTheLastWholePage) {
   for (int i = 0; i < 30; ++i) {
     std::string left = torn;
     const uint64_t at = synced_bytes + random() % (whole.size() - synced_bytes);
-    if (i % 3 == 0) left.resize(at);                                          // cut
+    if (i % 3 == 0) left.resize(at);                                               // cut
     if (i % 3 == 1) left.replace(at, std::string::npos, whole.size() - at, '\0');  // never written
-    if (i % 3 == 2) left[at] ^= 4;                                            // written wrongly
+    if (i % 3 == 2) left[at] ^= 4;  // written wrongly
     write("store", left);
     const Values there = found();
     ASSERT_GE(there.size(), synced_keys);
     ASSERT_TRUE(std::equal(there.begin(), there.end(), values.begin())) << at;
     auto writer = StoreWriter::open(path("store"));
     ASSERT_TRUE(writer) << writer.error().text;
-    for (auto rest = std::next(values.begin(), static_cast<long>(there.size())); rest != values.end(); ++rest) {
+    for (auto rest = std::next(values.begin(), static_cast<long>(there.size()));
+         rest != values.end(); ++rest) {
       ASSERT_EQ(put_error(**writer, rest->first, rest->second), 0);
     }
     ASSERT_TRUE((*writer)->finish());
@@ -162,7 +164,8 @@ TEST_F(WriterTest, DamageBelowTheLastSyncIsAnError) {
     const auto store = PageStore::open(path("store"));
     ASSERT_FALSE(store) << bit;
     EXPECT_EQ(store.error().code, EIO);
-    EXPECT_NE(store.error().text.find(path("store") + ": page "), std::string::npos) << store.error().text;
+    EXPECT_NE(store.error().text.find(path("store") + ": page "), std::string::npos)
+        << store.error().text;
     flip_bit("store", bit);
   }
   std::filesystem::resize_file(path("store"), size - 1);
@@ -171,7 +174,8 @@ TEST_F(WriterTest, DamageBelowTheLastSyncIsAnError) {
 
 TEST_F(WriterTest, APageOfAnotherStoreIsAnError) {
   const Values values = random_values(6, 300);
-  const std::string one = read(make_store("one", values)), other = read(make_store("other", values));
+  const std::string one = read(make_store("one", values)),
+                    other = read(make_store("other", values));
   ASSERT_EQ(one.size(), other.size());
   std::string mixed = one;
   mixed.replace(kStoreHeadBytes, 4096, other, kStoreHeadBytes, 4096);
@@ -190,7 +194,9 @@ TEST_F(WriterTest, APageOfAnotherStoreIsAnError) {
   std::mt19937_64 random(key);
   while (true) {
     for (uint64_t n = random() % 40; n > 0; --n, ++key) {
-      if (!(*writer)->put(key, bytes_of_text(value_of(key, key % 50 == 0 ? 20'000 : key % 300)))) ::_exit(1);
+      if (!(*writer)->put(key, bytes_of_text(value_of(key, key % 50 == 0 ? 20'000 : key % 300)))) {
+        ::_exit(1);
+      }
     }
     if (!(*writer)->sync()) ::_exit(1);
     if (key > 0 && ::write(told, &key, sizeof key) != sizeof key) ::_exit(1);

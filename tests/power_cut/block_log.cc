@@ -104,7 +104,9 @@ int write_file(const char* path, const char* data, size_t length, off_t offset, 
   return static_cast<int>(length);
 }
 
-int truncate_file(const char* path, off_t, fuse_file_info*) { return disk_of(path) == -1 ? 0 : -EPERM; }
+int truncate_file(const char* path, off_t, fuse_file_info*) {
+  return disk_of(path) == -1 ? 0 : -EPERM;
+}
 
 int sync_file(const char* path, int, fuse_file_info*) {
   if (const int disk = disk_of(path); disk >= 0) append('F', disk, nullptr, 0, 0);

@@ -50,7 +50,8 @@ void* calloc(size_t count, size_t bytes) { return take(count * bytes); }  // new
 void* realloc(void* old, size_t bytes) {
   void* const made = take(bytes);
   if (old != nullptr && made != nullptr) {
-    const auto left = static_cast<size_t>(memory + sizeof memory - static_cast<unsigned char*>(old));
+    const auto left =
+        static_cast<size_t>(memory + sizeof memory - static_cast<unsigned char*>(old));
     std::memmove(made, old, bytes < left ? bytes : left);
   }
   return made;

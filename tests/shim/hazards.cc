@@ -47,7 +47,9 @@ void say(const char* what, ssize_t result, const void* data = nullptr) {
   const int error = errno;
   std::printf("%s: %zd", what, result);
   if (result < 0) std::printf(" %s", strerrorname_np(error));
-  if (data != nullptr && result > 0) std::printf(" %016llx", static_cast<unsigned long long>(digest(data, result)));
+  if (data != nullptr && result > 0) {
+    std::printf(" %016llx", static_cast<unsigned long long>(digest(data, result)));
+  }
   std::printf("\n");
 }
 
@@ -132,7 +134,8 @@ void sent_to_another_process(const char* path) {
   const pid_t child = fork();
   if (child == 0) {
     const int fd = receive_descriptor(ends[1]);
-    _exit(read(fd, buffer.data(), 1'100'000) == 1'100'000 ? digest(buffer.data(), 1'100'000) & 127 : 200);
+    _exit(read(fd, buffer.data(), 1'100'000) == 1'100'000 ? digest(buffer.data(), 1'100'000) & 127
+                                                          : 200);
   }
   const int fd = open_file(path);
   say("before", read(fd, buffer.data(), 1000), buffer.data());
@@ -197,9 +200,11 @@ void by_every_name(const char* path) {
     say(name, call<off_t, int, off_t, int>(name, fd, -5, SEEK_END));
   }
   lseek(fd, 0, SEEK_SET);
-  say("__read_chk", call<ssize_t, int, void*, size_t, size_t>("__read_chk", fd, room, count, kLarge), room);
+  say("__read_chk",
+      call<ssize_t, int, void*, size_t, size_t>("__read_chk", fd, room, count, kLarge), room);
   for (const char* name : {"__pread_chk", "__pread64_chk"}) {
-    say(name, call<ssize_t, int, void*, size_t, off_t, size_t>(name, fd, room, count, 77, kLarge), room);
+    say(name, call<ssize_t, int, void*, size_t, off_t, size_t>(name, fd, room, count, 77, kLarge),
+        room);
   }
   say("readv", call<ssize_t, int, const iovec*, int>("readv", fd, iov, 2), room);
   for (const char* name : {"preadv", "preadv64"}) {
@@ -258,7 +263,8 @@ void errors(const char* path) {
   say("a negative count", pread(fd, buffer.data(), huge, 0));
   const off_t volatile far = LLONG_MAX;
   say("far off", pread(fd, buffer.data(), 10, far));
-  auto* pages = static_cast<char*>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* pages = static_cast<char*>(
+      mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   mprotect(pages + 4096, 4096, PROT_NONE);
   say("a page, then none", pread(fd, pages, 8192, 5000), pages);
   say("the end of a page, then none", pread(fd, pages + 4000, 1'000'000, 1'048'500), pages + 4000);
@@ -380,7 +386,8 @@ void an_exec_that_fails(const char* path) {
   const pid_t child = fork();
   if (child == 0) {
     execl("/no/such/program", "program", nullptr);
-    _exit(pread(fd, buffer.data(), kLarge, 5) == kLarge ? digest(buffer.data(), kLarge) & 127 : 200);
+    _exit(pread(fd, buffer.data(), kLarge, 5) == kLarge ? digest(buffer.data(), kLarge) & 127
+                                                        : 200);
   }
   end_child(child);
 }
@@ -471,7 +478,9 @@ void on_signal_read(int) {
   const int saved_errno = errno;
   static char own[200'000];
   const ssize_t n = pread(signal_fd, own, sizeof own, 990'000);
-  if (n != static_cast<ssize_t>(sizeof own) || digest(own, n) != digest_in_handler) ++wrong_in_handler;
+  if (n != static_cast<ssize_t>(sizeof own) || digest(own, n) != digest_in_handler) {
+    ++wrong_in_handler;
+  }
   ++handled;
   errno = saved_errno;
 }
@@ -557,7 +566,8 @@ void handlers_leave(const char* path) {
       closefrom(fd + 1);
     }
   }
-  say("the same bytes", pread(fd, buffer.data(), kLarge, 777) == kLarge && digest(buffer.data(), kLarge) == right);
+  say("the same bytes",
+      pread(fd, buffer.data(), kLarge, 777) == kLarge && digest(buffer.data(), kLarge) == right);
   std::thread([&] { say_large("another thread", open_file(path)); }).join();
   close(fd);
   say_large("opened after", open_file(path));
@@ -624,7 +634,9 @@ void* wait_for_a_lock(void* argument) {
 void cancelled_elsewhere(const char* path) {
   const std::string made = std::string(path) + ".made";
   pthread_t thread;
-  require(pthread_create(&thread, nullptr, make_when_cancelled, const_cast<char*>(made.c_str())) == 0, "pthread_create");
+  require(
+      pthread_create(&thread, nullptr, make_when_cancelled, const_cast<char*>(made.c_str())) == 0,
+      "pthread_create");
   pthread_join(thread, nullptr);
   say_large("opened after", open_file(path));
   unlink(made.c_str());
@@ -642,7 +654,9 @@ void cancelled_elsewhere(const char* path) {
   require(read(ends[0], buffer.data(), 1) == 1, "the child has the lock");
   const int fd = open_file(path, O_RDWR);
   handled = 0;
-  require(pthread_create(&thread, nullptr, wait_for_a_lock, reinterpret_cast<void*>(static_cast<intptr_t>(fd))) == 0, "pthread_create");
+  require(pthread_create(&thread, nullptr, wait_for_a_lock,
+                         reinterpret_cast<void*>(static_cast<intptr_t>(fd))) == 0,
+          "pthread_create");
   while (handled == 0) sched_yield();
   usleep(100'000);
   pthread_cancel(thread);
@@ -665,7 +679,9 @@ void cancelled(const char* path) {
       const int own = open_file(path);
       handled = 0;
       pthread_t thread;
-      require(pthread_create(&thread, nullptr, work, reinterpret_cast<void*>(static_cast<intptr_t>(own))) == 0, "pthread_create");
+      require(pthread_create(&thread, nullptr, work,
+                             reinterpret_cast<void*>(static_cast<intptr_t>(own))) == 0,
+              "pthread_create");
       while (work == read_until_cancelled && handled == 0) sched_yield();
       if (work == read_until_cancelled) pthread_cancel(thread);
       void* result = nullptr;
@@ -686,7 +702,8 @@ void loaded_late(const char* path) {
   const char* library = std::getenv("LIBRARY");  // none: libc itself
   void* handle = dlopen(library, RTLD_NOW);
   require(handle != nullptr, "dlopen");
-  const auto read_at = reinterpret_cast<ssize_t (*)(int, void*, size_t, off_t)>(dlsym(handle, "pread"));
+  const auto read_at =
+      reinterpret_cast<ssize_t (*)(int, void*, size_t, off_t)>(dlsym(handle, "pread"));
   const int fd = open_file(path);
   say("pread", read_at(fd, buffer.data(), kLarge, 5), buffer.data());
 }

@@ -19,7 +19,8 @@ namespace {
 
 std::set<std::string> lines;
 
-void say(const std::string& call, const std::string& name, long long size, const std::string& kind) {
+void say(const std::string& call, const std::string& name, long long size,
+         const std::string& kind) {
   lines.insert(call + " " + name + " " + std::to_string(size) + " " + kind);
 }
 
@@ -63,7 +64,9 @@ void walk(const char* directory) {
   const struct {
     const char* name;
     int flags;
-  } kinds[] = {{"nftw", 0}, {"nftw physical", FTW_PHYS}, {"nftw chdir", FTW_CHDIR},
+  } kinds[] = {{"nftw", 0},
+               {"nftw physical", FTW_PHYS},
+               {"nftw chdir", FTW_CHDIR},
                {"nftw depth chdir", FTW_DEPTH | FTW_CHDIR}};
   for (const auto& kind : kinds) {
     nftw_name = kind.name;

@@ -185,8 +185,7 @@ void compare_refusals(const char* plain, const char* striped) {
     });
   };
   with("pread at a negative offset", O_RDONLY, [](int fd) { return pread(fd, buffer, 10, -5); });
-  with("pread into nowhere", O_RDONLY,
-       [](int fd) { return pread(fd, nowhere, 100000, 0); });
+  with("pread into nowhere", O_RDONLY, [](int fd) { return pread(fd, nowhere, 100000, 0); });
   with("read into nowhere leaves the offset", O_RDONLY, [](int fd) {
     const ssize_t n = read(fd, nowhere, 3000000);
     return n == -1 && errno == EFAULT ? lseek(fd, 0, SEEK_CUR) : int64_t{-2};
@@ -201,9 +200,8 @@ void compare_refusals(const char* plain, const char* striped) {
   compare("open of a name below it", plain, striped, [](const char* path) {
     return outcome_of(open((std::string(path) + "/x").c_str(), O_RDONLY));
   });
-  compare("exclusive creation", plain, striped, [](const char* path) {
-    return outcome_of(open(path, O_RDWR | O_CREAT | O_EXCL, 0600));
-  });
+  compare("exclusive creation", plain, striped,
+          [](const char* path) { return outcome_of(open(path, O_RDWR | O_CREAT | O_EXCL, 0600)); });
 }
 
 void compare_sizes(const char* plain, const char* striped) {
@@ -279,7 +277,9 @@ void compare_shared_offsets(const char* plain, const char* striped) {
             const File fd(path);
             (void)!read(fd, buffer, 2500000);
             const pid_t child = fork();
-            if (child == 0) _exit(read(fd, buffer, 2100000) == 2100000 ? buffer[2099999] & 127 : 200);
+            if (child == 0) {
+              _exit(read(fd, buffer, 2100000) == 2100000 ? buffer[2099999] & 127 : 200);
+            }
             int status = 0;
             waitpid(child, &status, 0);
             const Outcome got = read_result(read(fd, buffer, 70000));

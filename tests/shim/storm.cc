@@ -53,8 +53,11 @@ void visit(std::mt19937& chance, char* buffer) {
     const off_t offset = sequential ? position : static_cast<off_t>(place);
     const size_t readable = std::min(length, expected.size() - static_cast<size_t>(offset));
     const ssize_t n = sequential ? read(fd, buffer, length) : pread(fd, buffer, length, offset);
-    if (n != static_cast<ssize_t>(readable)) fail("a read of another length");
-    else if (std::memcmp(buffer, expected.data() + offset, readable) != 0) fail("wrong bytes");
+    if (n != static_cast<ssize_t>(readable)) {
+      fail("a read of another length");
+    } else if (std::memcmp(buffer, expected.data() + offset, readable) != 0) {
+      fail("wrong bytes");
+    }
     if (sequential) position += n;
   }
   if (close(fd) != 0) fail("close");

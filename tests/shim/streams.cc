@@ -87,7 +87,9 @@ void read_bytes() {
   const struct {
     const char* name;
     int (*get)(FILE*);
-  } gets[] = {{"fgetc", fgetc}, {"getc", [](FILE* f) { return getc(f); }}, {"getw", getw},
+  } gets[] = {{"fgetc", fgetc},
+              {"getc", [](FILE* f) { return getc(f); }},
+              {"getw", getw},
               {"fgetc_unlocked", fgetc_unlocked},
               {"getc_unlocked", [](FILE* f) { return getc_unlocked(f); }}};
   for (const auto& one : gets) {
@@ -122,14 +124,17 @@ void read_lines() {
     say("lines", count, hash);
   });
   with("fgets_unlocked", [](FILE* file) {
-    say("line", fgets_unlocked(buffer.data(), 5000, file) != nullptr, digest(buffer.data(), strlen(buffer.data())));
+    say("line", fgets_unlocked(buffer.data(), 5000, file) != nullptr,
+        digest(buffer.data(), strlen(buffer.data())));
   });
   char* line = nullptr;
   size_t room = 0;
   with("getline", [&](FILE* file) {
     uint64_t hash = 0;
     ssize_t n = 0;
-    while ((n = getline(&line, &room, file)) > 0) hash = hash * 31 + digest(line, static_cast<size_t>(n));
+    while ((n = getline(&line, &room, file)) > 0) {
+      hash = hash * 31 + digest(line, static_cast<size_t>(n));
+    }
     say("lines", n, hash);
   });
   with("getdelim", [&](FILE* file) {
@@ -154,9 +159,11 @@ void read_wide() {
     if (fwide(file, 1) > 0) return;
     errno = 0;
     wchar_t room[10];
-    const bool refused = getwc(file) == WEOF && errno == ENOTSUP && fgetws(room, 10, file) == nullptr &&
-                         fwscanf(file, L"%d", room) == EOF && ungetwc(L'x', file) == WEOF && ferror(file);
-    std::printf("without wide characters: %s\n", refused && getc(file) != EOF ? "said so" : "broken");
+    const bool refused = getwc(file) == WEOF && errno == ENOTSUP &&
+                         fgetws(room, 10, file) == nullptr && fwscanf(file, L"%d", room) == EOF &&
+                         ungetwc(L'x', file) == WEOF && ferror(file);
+    std::printf("without wide characters: %s\n",
+                refused && getc(file) != EOF ? "said so" : "broken");
     wide = false;
   });
   if (!wide) return;
@@ -180,7 +187,8 @@ void read_wide() {
   });
   with("fwscanf", [&](FILE* file) {
     int a = 0;
-    say("count", fwscanf(file, L"%d %99ls", &a, room.data()), digest(room.data(), wcslen(room.data()) * sizeof(wchar_t)));
+    say("count", fwscanf(file, L"%d %99ls", &a, room.data()),
+        digest(room.data(), wcslen(room.data()) * sizeof(wchar_t)));
     say("vfwscanf", scan_wide(file, L"%d", &a));
   });
   setlocale(LC_ALL, "C");
@@ -226,7 +234,8 @@ void buffers() {
       kind.set(file);
       uint64_t sum = 0;
       for (int i = 0; i < 3000; ++i) sum = sum * 31 + static_cast<unsigned>(getc(file));
-      say("sum", static_cast<long long>(fread(buffer.data(), 1, 1'000'001, file)), sum ^ digest(buffer.data(), 1'000'001));
+      say("sum", static_cast<long long>(fread(buffer.data(), 1, 1'000'001, file)),
+          sum ^ digest(buffer.data(), 1'000'001));
     });
   }
   with("fflush gives back what was not read", [](FILE* file) {
@@ -253,7 +262,8 @@ void buffers() {
 void mixed() {
   with("fileno", [](FILE* file) {
     struct stat st;
-    say("size", fstat(fileno(file), &st) == 0 ? st.st_size : -1, static_cast<uint64_t>(fileno_unlocked(file) == fileno(file)));
+    say("size", fstat(fileno(file), &st) == 0 ? st.st_size : -1,
+        static_cast<uint64_t>(fileno_unlocked(file) == fileno(file)));
     lseek(fileno(file), 200'000, SEEK_SET);
     say("get", getc(file));
     const ssize_t n = pread(fileno(file), buffer.data(), 5000, 5);
@@ -280,11 +290,14 @@ void mixed() {
   say("fclose", fclose(file));
   say("the twin is where the stream was", lseek(twin, 0, SEEK_CUR));
   for (const char* mode : {"r", "rb", "re", "rm", "rx", "q"}) {
-    with(mode, [](FILE* stream) {
-      say("close-on-exec", fcntl(fileno(stream), F_GETFD));
-      const size_t n = fread(buffer.data(), 1, 2'000'000, stream);
-      say("bytes", static_cast<long long>(n), digest(buffer.data(), n));
-    }, mode);
+    with(
+        mode,
+        [](FILE* stream) {
+          say("close-on-exec", fcntl(fileno(stream), F_GETFD));
+          const size_t n = fread(buffer.data(), 1, 2'000'000, stream);
+          say("bytes", static_cast<long long>(n), digest(buffer.data(), n));
+        },
+        mode);
   }
 }
 
@@ -292,7 +305,8 @@ void reopened() {
   FILE* file = fopen(path, "r");
   getc(file);
   file = freopen(other_path, "r", file);
-  say("freopen of a plain file", file != nullptr && fread(buffer.data(), 1, 100, file) == 100, digest(buffer.data(), 100));
+  say("freopen of a plain file", file != nullptr && fread(buffer.data(), 1, 100, file) == 100,
+      digest(buffer.data(), 100));
   fclose(file);
 }
 
@@ -335,9 +349,9 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)();
-  } parts[] = {{"bytes", read_bytes}, {"lines", read_lines}, {"wide", read_wide},
-               {"seek", seek},        {"buffers", buffers},  {"mixed", mixed},
-               {"reopened", reopened}, {"C++", of_cxx},      {"stdin", of_stdin}};
+  } parts[] = {{"bytes", read_bytes},  {"lines", read_lines}, {"wide", read_wide},
+               {"seek", seek},         {"buffers", buffers},  {"mixed", mixed},
+               {"reopened", reopened}, {"C++", of_cxx},       {"stdin", of_stdin}};
   for (const auto& part : parts) {
     std::printf("-- %s\n", part.name);
     part.run();

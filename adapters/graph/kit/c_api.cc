@@ -24,7 +24,9 @@ int graph_failed(const Error& error) {
   return error.code;
 }
 
-EdgeSide edge_side(graphlane_side side) { return side == GRAPHLANE_IN ? EdgeSide::kIn : EdgeSide::kOut; }
+EdgeSide edge_side(graphlane_side side) {
+  return side == GRAPHLANE_IN ? EdgeSide::kIn : EdgeSide::kOut;
+}
 
 template <class Work>
 int guarded(const Work& work) {
@@ -51,7 +53,8 @@ struct graphlane_graph {
 
 extern "C" {
 
-int graphlane_graph_open(const char* path, const graphlane_graph_options* options, graphlane_graph** graph) {
+int graphlane_graph_open(const char* path, const graphlane_graph_options* options,
+                         graphlane_graph** graph) {
   return guarded([&]() -> Outcome<void> {
     graphlane::GraphOptions wanted;
     if (options != nullptr) {
@@ -71,38 +74,53 @@ int graphlane_graph_open(const char* path, const graphlane_graph_options* option
 void graphlane_graph_close(graphlane_graph* graph) { delete graph; }
 const char* graphlane_graph_error(void) { return last_graph_error.c_str(); }
 
-uint64_t graphlane_graph_vertex_count(const graphlane_graph* graph) { return graph->graph->vertex_count(); }
-uint64_t graphlane_graph_arc_count(const graphlane_graph* graph) { return graph->graph->arc_count(); }
-int graphlane_graph_is_directed(const graphlane_graph* graph) { return graph->graph->is_directed() ? 1 : 0; }
+uint64_t graphlane_graph_vertex_count(const graphlane_graph* graph) {
+  return graph->graph->vertex_count();
+}
+uint64_t graphlane_graph_arc_count(const graphlane_graph* graph) {
+  return graph->graph->arc_count();
+}
+int graphlane_graph_is_directed(const graphlane_graph* graph) {
+  return graph->graph->is_directed() ? 1 : 0;
+}
 
-uint64_t graphlane_graph_degree(const graphlane_graph* graph, graphlane_side side, uint64_t vertex) {
+uint64_t graphlane_graph_degree(const graphlane_graph* graph, graphlane_side side,
+                                uint64_t vertex) {
   if (vertex >= graph->graph->vertex_count()) return 0;
   return graph->graph->degree(static_cast<VertexId>(vertex), edge_side(side));
 }
 
-int graphlane_graph_neighbors(graphlane_graph* graph, graphlane_side side, uint64_t vertex, uint32_t* list,
-                              uint64_t capacity, uint64_t* count) {
+int graphlane_graph_neighbors(graphlane_graph* graph, graphlane_side side, uint64_t vertex,
+                              uint32_t* list, uint64_t capacity, uint64_t* count) {
   uint64_t offsets[2] = {};
-  const int error = graphlane_graph_multi_neighbors(graph, side, &vertex, 1, offsets, list, capacity);
+  const int error =
+      graphlane_graph_multi_neighbors(graph, side, &vertex, 1, offsets, list, capacity);
   *count = offsets[1];
   return error;
 }
 
-int graphlane_graph_multi_neighbors(graphlane_graph* graph, graphlane_side side, const uint64_t* vertices, size_t count,
-                                    uint64_t* offsets, uint32_t* list, uint64_t capacity) {
+int graphlane_graph_multi_neighbors(graphlane_graph* graph, graphlane_side side,
+                                    const uint64_t* vertices, size_t count, uint64_t* offsets,
+                                    uint32_t* list, uint64_t capacity) {
   return guarded([&]() -> Outcome<void> {
     offsets[0] = 0;
     for (size_t i = 0; i < count; ++i) {
-      if (Outcome<void> checked = graphlane::kit::check_vertex(*graph->graph, vertices[i]); !checked) return checked;
+      if (Outcome<void> checked = graphlane::kit::check_vertex(*graph->graph, vertices[i]);
+          !checked) {
+        return checked;
+      }
       offsets[i + 1] = offsets[i] + graphlane_graph_degree(graph, side, vertices[i]);
     }
     if (list == nullptr && capacity == 0) return {};
     if (offsets[count] > capacity) {
-      return make_error(ENOSPC, "{}: these lists have {} neighbours: there is room for {}", graph->graph->path(),
-                        offsets[count], capacity);
+      return make_error(ENOSPC, "{}: these lists have {} neighbours: there is room for {}",
+                        graph->graph->path(), offsets[count], capacity);
     }
-    return graph->readers->read(
-        {.side = edge_side(side), .vertices = vertices, .count = count, .offsets = offsets, .neighbours = list});
+    return graph->readers->read({.side = edge_side(side),
+                                 .vertices = vertices,
+                                 .count = count,
+                                 .offsets = offsets,
+                                 .neighbours = list});
   });
 }
 

@@ -95,7 +95,8 @@ int graphlane_kv_open(const char* path, const graphlane_kv_options* options, gra
     const graphlane_kv_options wanted = options != nullptr ? *options : graphlane_kv_options{};
     graphlane::kv::KvOptions kv{.in_memory = wanted.in_memory != 0};
     kv.cache.budget_bytes = wanted.cache_bytes;
-    kv.cache.hotness = wanted.accumulates != 0 ? graphlane::kv::HotnessKind::kAccumulated : graphlane::kv::HotnessKind::kLast;
+    kv.cache.hotness = wanted.accumulates != 0 ? graphlane::kv::HotnessKind::kAccumulated
+                                               : graphlane::kv::HotnessKind::kLast;
     kv.cache.threshold = wanted.threshold;
     kv.cache.shards = wanted.threads > 1 ? 4 * wanted.threads : 1;
     if (wanted.cache_policy != nullptr) {
@@ -106,14 +107,19 @@ int graphlane_kv_open(const char* path, const graphlane_kv_options* options, gra
     auto opened = KvStore::open(path, kv);
     if (!opened) return kv_failed(opened.error());
     *store = new graphlane_kv{std::move(*opened),
-                              {.frames = wanted.buffer_pages != 0 ? wanted.buffer_pages : 64, .depth = wanted.prefetch_pages}};
+                              {.frames = wanted.buffer_pages != 0 ? wanted.buffer_pages : 64,
+                               .depth = wanted.prefetch_pages}};
     return 0;
   });
 }
 
 void graphlane_kv_close(graphlane_kv* store) { delete store; }
-uint64_t graphlane_kv_key_count(const graphlane_kv* store) { return store->store->pages().key_count(); }
-uint64_t graphlane_kv_page_count(const graphlane_kv* store) { return store->store->pages().page_count(); }
+uint64_t graphlane_kv_key_count(const graphlane_kv* store) {
+  return store->store->pages().key_count();
+}
+uint64_t graphlane_kv_page_count(const graphlane_kv* store) {
+  return store->store->pages().page_count();
+}
 
 int graphlane_kv_reader_open(graphlane_kv* store, graphlane_kv_reader** reader) {
   return kv_guarded([&] {
@@ -129,7 +135,8 @@ void graphlane_kv_release(graphlane_kv_value* value) {
   *value = {nullptr, 0, nullptr};
 }
 
-int graphlane_kv_get(graphlane_kv_reader* reader, uint64_t key, float hotness, graphlane_kv_value* value) {
+int graphlane_kv_get(graphlane_kv_reader* reader, uint64_t key, float hotness,
+                     graphlane_kv_value* value) {
   *value = {nullptr, 0, nullptr};
   return kv_guarded([&] {
     auto got = reader->reader.get(key, hotness);
@@ -141,7 +148,8 @@ int graphlane_kv_get(graphlane_kv_reader* reader, uint64_t key, float hotness, g
   });
 }
 
-int graphlane_kv_submit(graphlane_kv_reader* reader, uint64_t key, float hotness, graphlane_kv_done done, void* context) {
+int graphlane_kv_submit(graphlane_kv_reader* reader, uint64_t key, float hotness,
+                        graphlane_kv_done done, void* context) {
   return kv_guarded([&] {
     reader->submitted.push_back({key, done, context});
     reader->reader.submit(key, hotness, *reader);
@@ -151,38 +159,45 @@ int graphlane_kv_submit(graphlane_kv_reader* reader, uint64_t key, float hotness
 
 int graphlane_kv_wait(graphlane_kv_reader* reader) { return reader->reader.wait() ? 1 : 0; }
 
-int graphlane_kv_multi_get(graphlane_kv_reader* reader, const uint64_t* keys, const float* hotness, size_t count,
-                           graphlane_kv_done done, void* context) {
+int graphlane_kv_multi_get(graphlane_kv_reader* reader, const uint64_t* keys, const float* hotness,
+                           size_t count, graphlane_kv_done done, void* context) {
   constexpr size_t kAhead = 4096;
   for (size_t i = 0; i < count; ++i) {
-    const int error = graphlane_kv_submit(reader, keys[i], hotness != nullptr ? hotness[i] : 0, done, context);
+    const int error =
+        graphlane_kv_submit(reader, keys[i], hotness != nullptr ? hotness[i] : 0, done, context);
     if (error != 0) return error;
-    while (reader->reader.waiting_count() >= kAhead || reader->reader.is_full()) graphlane_kv_wait(reader);
+    while (reader->reader.waiting_count() >= kAhead || reader->reader.is_full()) {
+      graphlane_kv_wait(reader);
+    }
   }
   while (graphlane_kv_wait(reader) != 0) {
   }
   return 0;
 }
 
-int graphlane_kv_each(graphlane_kv_reader* reader, uint64_t first, graphlane_kv_visit visit, void* context) {
+int graphlane_kv_each(graphlane_kv_reader* reader, uint64_t first, graphlane_kv_visit visit,
+                      void* context) {
   return kv_guarded([&] {
     int stopped = 0;
-    const auto walked = reader->reader.for_each(first, [&](uint64_t key, std::span<const uint8_t> value) -> Outcome<void> {
-      stopped = visit(context, key, value.data(), value.size());
-      return stopped == 0 ? Outcome<void>() : Error{stopped, "stopped by the caller"};
-    });
+    const auto walked = reader->reader.for_each(
+        first, [&](uint64_t key, std::span<const uint8_t> value) -> Outcome<void> {
+          stopped = visit(context, key, value.data(), value.size());
+          return stopped == 0 ? Outcome<void>() : Error{stopped, "stopped by the caller"};
+        });
     return stopped != 0 ? stopped : kv_status(walked);
   });
 }
 
 void graphlane_kv_reader_counts(const graphlane_kv_reader* reader, graphlane_kv_counts* counts) {
   const graphlane::kv::KvCounts all = reader->reader.counts();
-  *counts = {all.gets, all.cache_hits, all.buffer.hits, all.buffer.requests, all.buffer.pages, all.missing};
+  *counts = {all.gets,         all.cache_hits, all.buffer.hits, all.buffer.requests,
+             all.buffer.pages, all.missing};
 }
 
 int graphlane_kv_create(const char* path, uint32_t page_bytes, graphlane_kv_writer** writer) {
   return kv_guarded([&] {
-    auto made = StoreWriter::create(path, {.page_bytes = page_bytes != 0 ? page_bytes : graphlane::kPageBytesUsual});
+    auto made = StoreWriter::create(
+        path, {.page_bytes = page_bytes != 0 ? page_bytes : graphlane::kPageBytesUsual});
     if (!made) return kv_failed(made.error());
     *writer = new graphlane_kv_writer{std::move(*made)};
     return 0;
@@ -199,7 +214,9 @@ int graphlane_kv_append(const char* path, graphlane_kv_writer** writer) {
 }
 
 int graphlane_kv_put(graphlane_kv_writer* writer, uint64_t key, const void* data, size_t size) {
-  return kv_guarded([&] { return kv_status(writer->writer->put(key, {static_cast<const uint8_t*>(data), size})); });
+  return kv_guarded([&] {
+    return kv_status(writer->writer->put(key, {static_cast<const uint8_t*>(data), size}));
+  });
 }
 int graphlane_kv_sync(graphlane_kv_writer* writer) {
   return kv_guarded([&] { return kv_status(writer->writer->sync()); });
@@ -208,6 +225,8 @@ int graphlane_kv_finish(graphlane_kv_writer* writer) {
   return kv_guarded([&] { return kv_status(writer->writer->finish()); });
 }
 void graphlane_kv_writer_close(graphlane_kv_writer* writer) { delete writer; }
-uint64_t graphlane_kv_writer_key_count(const graphlane_kv_writer* writer) { return writer->writer->head().key_count; }
+uint64_t graphlane_kv_writer_key_count(const graphlane_kv_writer* writer) {
+  return writer->writer->head().key_count;
+}
 
 }  // extern "C"

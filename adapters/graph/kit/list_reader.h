@@ -1,5 +1,5 @@
-// ListReader: reads many lists of a graph at once, each to its place in the caller's arrays. The C interface
-// and the Python module stand on it.
+// ListReader: reads many lists of a graph at once, each to its place in the caller's arrays. The C
+// interface and the Python module stand on it.
 //
 // Threads: a reader is one thread's. ReaderPool is any thread's.
 #pragma once
@@ -22,15 +22,18 @@ class ListReader final : public ListLoader::Sink {
   explicit ListReader(const Graph& graph)
       : loader_(std::make_unique<ListLoader>(
             graph, *this,
-            std::min<uint64_t>(kInFlightBytesMax, std::max<uint64_t>(graph.cache_bytes() / 8, kInFlightBytesMin)))) {}
+            std::min<uint64_t>(kInFlightBytesMax,
+                               std::max<uint64_t>(graph.cache_bytes() / 8, kInFlightBytesMin)))) {}
 
   struct Wanted {
     EdgeSide side = EdgeSide::kOut;
     const uint64_t* vertices = nullptr;  // each below the graph's vertex count
     size_t count = 0;
-    const uint64_t* offsets = nullptr;   // where each list's numbers go, from the beginning of the arrays below
+    // where each list's numbers go, from the beginning of the arrays below
+    const uint64_t* offsets = nullptr;
     uint32_t* neighbours = nullptr;
-    double* weights = nullptr;           // nullptr: not wanted. Else of a graph that was opened with weights
+    // nullptr: not wanted. Else of a graph that was opened with weights
+    double* weights = nullptr;
   };
   // After an error the reader gives no more lists.
   Outcome<void> read(const Wanted& wanted) {
@@ -109,8 +112,8 @@ class ReaderPool {
 // ERANGE: no vertex of the graph.
 inline Outcome<void> check_vertex(const Graph& graph, uint64_t vertex) {
   if (vertex < graph.vertex_count()) return {};
-  return make_error(ERANGE, "{}: has no vertex {}: its {} vertices begin with 0", graph.path(), vertex,
-                    graph.vertex_count());
+  return make_error(ERANGE, "{}: has no vertex {}: its {} vertices begin with 0", graph.path(),
+                    vertex, graph.vertex_count());
 }
 
 }  // namespace graphlane::kit

@@ -1,7 +1,8 @@
 // Breadth-first search from one vertex: levels and parents.
 //
-// A value is a level and a parent, level first; the smallest wins. So the parent is the lowest vertex of the level
-// before, in any order of arcs. When a level falls again, its vertex passes it on again.
+// A value is a level and a parent, level first; the smallest wins. So the parent is the lowest
+// vertex of the level before, in any order of arcs. When a level falls again, its vertex passes it
+// on again.
 #include <limits>
 
 #include "adapters/hybrid/program.h"
@@ -11,13 +12,15 @@ namespace {
 
 struct Bfs {
   using Value = uint64_t;
-  static constexpr bool kRunsNew = false;  // then no level is ever too high, and none is passed on twice
+  // then no level is ever too high, and none is passed on twice
+  static constexpr bool kRunsNew = false;
   static constexpr Value kUnreached = std::numeric_limits<Value>::max();
 
   static constexpr Value value(uint64_t level, VertexId parent) { return level << 32 | parent; }
   static constexpr uint64_t level(Value value) { return value >> 32; }
 
-  // Levels are final, as kRunsNew is false; but blocks of the same iteration may find a lower parent.
+  // Levels are final, as kRunsNew is false; but blocks of the same iteration may find a lower
+  // parent.
   static bool can_change(Value value, uint64_t iteration) { return level(value) > iteration; }
 
   bool update(VertexId source, Value from, Value& to, double) const {

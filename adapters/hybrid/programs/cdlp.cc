@@ -1,6 +1,7 @@
-// Community detection by label propagation, as LDBC Graphalytics defines it: in each synchronous iteration a vertex
-// takes the label that most of its neighbours have, the smallest of those. Each arc counts, so that a neighbour
-// in both directions of a directed graph counts twice. 10 iterations, unless given.
+// Community detection by label propagation, as LDBC Graphalytics defines it: in each synchronous
+// iteration a vertex takes the label that most of its neighbours have, the smallest of those. Each
+// arc counts, so that a neighbour in both directions of a directed graph counts twice. 10
+// iterations, unless given.
 #include <algorithm>
 
 #include "adapters/hybrid/program.h"
@@ -31,12 +32,15 @@ Outcome<AlgorithmResult> run_cdlp(const ProgramRun& run) {
   if (!values) return values.error();
   auto& [label, next] = *values;
   if (auto set = set_own_numbers(label); !set) return set.error();
-  if (auto set = set_own_numbers(next); !set) return set.error();  // vertices without neighbours keep theirs
+  // vertices without neighbours keep theirs
+  if (auto set = set_own_numbers(next); !set) return set.error();
   PerWorker<std::vector<VertexId>> seen(run.engine.pool());
-  const uint64_t iterations = run.vertex_count() == 0 ? 0 : run.options.iterations.value_or(kLabelIterations);
+  const uint64_t iterations =
+      run.vertex_count() == 0 ? 0 : run.options.iterations.value_or(kLabelIterations);
   for (uint64_t i = 0; i < iterations; ++i) {
     const auto begin = [&](uint32_t interval) { return next.change(interval); };
-    const auto give = [&](unsigned worker, const HeldValues<VertexId>& own, uint32_t v, std::span<const VertexId> of_neighbours) {
+    const auto give = [&](unsigned worker, const HeldValues<VertexId>& own, uint32_t v,
+                          std::span<const VertexId> of_neighbours) {
       std::vector<VertexId>& labels = seen[worker];
       labels.assign(of_neighbours.begin(), of_neighbours.end());
       own[v] = most_frequent(labels);

@@ -1,6 +1,6 @@
-// Single-source shortest paths: a vertex with a new, lower distance tells its out-neighbours. Distances are float64 sums
-// of the weights along a path, from the source on; the smallest sum is the same in whichever order it is found. A
-// graph without weights has 1 on each arc.
+// Single-source shortest paths: a vertex with a new, lower distance tells its out-neighbours.
+// Distances are float64 sums of the weights along a path, from the source on; the smallest sum is
+// the same in whichever order it is found. A graph without weights has 1 on each arc.
 #include <limits>
 
 #include "adapters/hybrid/program.h"
@@ -13,7 +13,9 @@ struct ShortestPaths {
   static constexpr bool kRunsNew = true;
   static constexpr const char* kWeightsFromZero = "a shortest path";
   static constexpr Value kUnreached = std::numeric_limits<double>::infinity();
-  bool update(VertexId, Value from, Value& to, double weight) const { return lower_shared(to, from + weight); }
+  bool update(VertexId, Value from, Value& to, double weight) const {
+    return lower_shared(to, from + weight);
+  }
 };
 
 }  // namespace
@@ -37,7 +39,9 @@ Outcome<AlgorithmResult> run_sssp(const ProgramRun& run) {
       ++reached;
       farthest = std::max(farthest, distance);
     }
-    if (run.wants_values) std::copy(some.begin(), some.end(), all.begin() + static_cast<ptrdiff_t>(first));
+    if (run.wants_values) {
+      std::copy(some.begin(), some.end(), all.begin() + static_cast<ptrdiff_t>(first));
+    }
   };
   if (auto looked = for_each_interval(look, reading(*distances)); !looked) return looked.error();
   AlgorithmResult result{.unreached = "infinity"};

@@ -17,7 +17,9 @@ Outcome<AlgorithmResult> run_wcc(const ProgramRun& run) {
   if (!labels) return labels.error();
   if (auto set = set_own_numbers(*labels); !set) return set.error();
   run.engine.frontier().activate_all();
-  if (auto done = run.engine.propagate(Components{}, *labels, /*both_ways=*/true); !done) return done.error();
+  if (auto done = run.engine.propagate(Components{}, *labels, /*both_ways=*/true); !done) {
+    return done.error();
+  }
   return result_of_labels(run, *labels, "component", "components");
 }
 

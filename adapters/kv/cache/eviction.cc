@@ -28,8 +28,8 @@ class ListPolicy final : public EvictionPolicy {
   EntryList list_;
 };
 
-// SIEVE (NSDI '24): a hand goes from the oldest to the newest, spares what was hit since it last came, and evicts the first
-// that was not.
+// SIEVE (NSDI '24): a hand goes from the oldest to the newest, spares what was hit since it last
+// came, and evicts the first that was not.
 class SievePolicy final : public EvictionPolicy {
  public:
   bool admits(uint64_t, float) override { return true; }
@@ -60,8 +60,8 @@ class SievePolicy final : public EvictionPolicy {
   size_t count_ = 0;
 };
 
-// S3-FIFO (SOSP '23): a tenth of the bytes is for newcomers. What was hit twice there, or comes back soon after, goes to the
-// main queue, which spares a value once for each hit, three at most.
+// S3-FIFO (SOSP '23): a tenth of the bytes is for newcomers. What was hit twice there, or comes
+// back soon after, goes to the main queue, which spares a value once for each hit, three at most.
 class S3FifoPolicy final : public EvictionPolicy {
  public:
   explicit S3FifoPolicy(uint64_t budget_bytes) : small_max_(budget_bytes / 10) {}
@@ -75,11 +75,14 @@ class S3FifoPolicy final : public EvictionPolicy {
       push(entry, kSmall);
     }
   }
-  void hit(CacheEntry& entry, float) override { entry.visits = entry.visits < 3 ? entry.visits + 1 : 3; }
+  void hit(CacheEntry& entry, float) override {
+    entry.visits = entry.visits < 3 ? entry.visits + 1 : 3;
+  }
   CacheEntry* victim(float) override {
     for (size_t step = 0; step < 4 * (count_ + 1); ++step) {
-      const bool from_small = (bytes_[kSmall] > small_max_ || lists_[kMain].oldest_free() == nullptr) &&
-                              lists_[kSmall].oldest_free() != nullptr;
+      const bool from_small =
+          (bytes_[kSmall] > small_max_ || lists_[kMain].oldest_free() == nullptr) &&
+          lists_[kSmall].oldest_free() != nullptr;
       CacheEntry* const entry = lists_[from_small ? kSmall : kMain].oldest_free();
       if (entry == nullptr) return nullptr;
       const bool is_spared = from_small ? entry->visits > 1 : entry->visits > 0;
@@ -98,7 +101,8 @@ class S3FifoPolicy final : public EvictionPolicy {
 
  private:
   static constexpr uint16_t kSmall = 0, kMain = 1;
-  static constexpr uint64_t kGhostBytes = 48;  // about: a node of the set, its place, and one in the order
+  // about: a node of the set, its place, and one in the order
+  static constexpr uint64_t kGhostBytes = 48;
 
   void push(CacheEntry& entry, uint16_t list) {
     entry.list = list;
@@ -128,11 +132,12 @@ class S3FifoPolicy final : public EvictionPolicy {
   std::deque<uint64_t> order_;
 };
 
-constexpr std::pair<PolicyKind, std::string_view> kPolicyNames[] = {{PolicyKind::kHot, "hot"},
-                                                                    {PolicyKind::kLru, "lru"},
-                                                                    {PolicyKind::kFifo, "fifo"},
-                                                                    {PolicyKind::kSieve, "sieve"},
-                                                                    {PolicyKind::kS3Fifo, "s3fifo"}};
+constexpr std::pair<PolicyKind, std::string_view> kPolicyNames[] = {
+    {PolicyKind::kHot, "hot"},
+    {PolicyKind::kLru, "lru"},
+    {PolicyKind::kFifo, "fifo"},
+    {PolicyKind::kSieve, "sieve"},
+    {PolicyKind::kS3Fifo, "s3fifo"}};
 
 }  // namespace
 

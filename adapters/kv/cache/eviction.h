@@ -1,7 +1,7 @@
 // EvictionPolicy: which value of a full cache makes room for another one, and whether any does.
 //
-// Entries belong to the cache; the policy links them through their own fields. It is told of each that comes, is hit
-// or goes, and asked for victims. Pinned entries are no victims.
+// Entries belong to the cache; the policy links them through their own fields. It is told of each
+// that comes, is hit or goes, and asked for victims. Pinned entries are no victims.
 //
 // Threads: one at a time (the cache's lock).
 #pragma once
@@ -24,8 +24,8 @@ struct CacheEntry {
   float hotness = 0;
   uint32_t size_bytes = 0;
   PinCount pins{0};
-  uint16_t list = 0;            // the policy's
-  uint8_t visits = 0;           // the policy's
+  uint16_t list = 0;   // the policy's
+  uint8_t visits = 0;  // the policy's
 
   uint8_t* bytes() { return reinterpret_cast<uint8_t*>(this + 1); }
   bool is_pinned() const { return pins.load(std::memory_order_acquire) > 0; }
@@ -74,7 +74,8 @@ class EvictionPolicy {
 };
 
 enum class PolicyKind : uint8_t { kHot, kLru, kFifo, kSieve, kS3Fifo };
-// The hotness of a value under `kHot`: that of its last get (the paper's), or the sum over its gets while it is cached.
+// The hotness of a value under `kHot`: that of its last get (the paper's), or the sum over its gets
+// while it is cached.
 enum class HotnessKind : uint8_t { kLast, kAccumulated };
 
 struct PolicyOptions {

@@ -1,7 +1,9 @@
-// HotPolicy: the hot-aware cache's order (MaiterStore §3.4): the coldest value makes room, and only for a hotter one.
+// HotPolicy: the hot-aware cache's order (MaiterStore §3.4): the coldest value makes room, and only
+// for a hotter one.
 //
-// Values stand in lists by the logarithm of their hotness, eight to a doubling; a bitmap tells which lists have any. So
-// the coldest is found in constant time, up to the width of a list; within a list the oldest goes first.
+// Values stand in lists by the logarithm of their hotness, eight to a doubling; a bitmap tells
+// which lists have any. So the coldest is found in constant time, up to the width of a list; within
+// a list the oldest goes first.
 #pragma once
 
 #include <array>
@@ -31,7 +33,8 @@ class HotPolicy final : public EvictionPolicy {
   CacheEntry* victim(float hotness) override {
     for (size_t word = 0; word < used_.size(); ++word) {
       for (uint64_t bits = used_[word]; bits != 0; bits &= bits - 1) {
-        CacheEntry* const entry = lists_[word * 64 + static_cast<size_t>(std::countr_zero(bits))].oldest_free();
+        CacheEntry* const entry =
+            lists_[word * 64 + static_cast<size_t>(std::countr_zero(bits))].oldest_free();
         if (entry != nullptr) return entry->hotness < hotness ? entry : nullptr;
       }
     }
@@ -42,10 +45,12 @@ class HotPolicy final : public EvictionPolicy {
     if (lists_[entry.list].empty()) used_[entry.list / 64] &= ~(uint64_t{1} << entry.list % 64);
   }
 
-  // 0 for nothing; 1 … for 2^-128 and up. The exponent and the three highest bits of the fraction of a float.
+  // 0 for nothing; 1 … for 2^-128 and up. The exponent and the three highest bits of the fraction
+  // of a float.
   static uint16_t list_of(float hotness) {
     if (!(hotness > 0)) return 0;
-    return static_cast<uint16_t>(std::min<uint32_t>(std::bit_cast<uint32_t>(hotness) >> 20, kLists - 1));
+    return static_cast<uint16_t>(
+        std::min<uint32_t>(std::bit_cast<uint32_t>(hotness) >> 20, kLists - 1));
   }
 
  private:

@@ -47,14 +47,16 @@ class ValueCache::Shard {
     return true;
   }
 
-  bool insert(uint64_t key, uint64_t hash, float hotness, std::span<const uint8_t> bytes, PinnedValue& value) {
+  bool insert(uint64_t key, uint64_t hash, float hotness, std::span<const uint8_t> bytes,
+              PinnedValue& value) {
     MutexLock lock(mu_);
     if (CacheEntry* const there = look_up(key, hash)) {  // another thread was first
       pin(*there, value);
       return true;
     }
     hotness = heat(hotness, bytes.size());
-    if (!policy_->admits(key, hotness) || bytes.size() > budget_bytes_ || !make_room(sizeof(CacheEntry) + bytes.size(), hotness)) {
+    if (!policy_->admits(key, hotness) || bytes.size() > budget_bytes_ ||
+        !make_room(sizeof(CacheEntry) + bytes.size(), hotness)) {
       return false;
     }
     void* const memory = std::malloc(sizeof(CacheEntry) + bytes.size());
@@ -169,10 +171,12 @@ bool ValueCache::find(uint64_t key, float hotness, PinnedValue& value) {
   return shards_[hash & (shards_.size() - 1)]->find(key, hash >> Shard::kShardBits, hotness, value);
 }
 
-bool ValueCache::insert(uint64_t key, float hotness, std::span<const uint8_t> bytes, PinnedValue& value) {
+bool ValueCache::insert(uint64_t key, float hotness, std::span<const uint8_t> bytes,
+                        PinnedValue& value) {
   if (shards_.empty()) return false;
   const uint64_t hash = hash_of(key);
-  return shards_[hash & (shards_.size() - 1)]->insert(key, hash >> Shard::kShardBits, hotness, bytes, value);
+  return shards_[hash & (shards_.size() - 1)]->insert(key, hash >> Shard::kShardBits, hotness,
+                                                      bytes, value);
 }
 
 CacheCounts ValueCache::counts() const {

@@ -1,8 +1,8 @@
-// ValueCache: values by key, in a budget of bytes (MaiterStore §3.4: hotness, vertex, list). What makes room is the
-// policy's (eviction.h).
+// ValueCache: values by key, in a budget of bytes (MaiterStore §3.4: hotness, vertex, list). What
+// makes room is the policy's (eviction.h).
 //
-// The budget counts the values with all that the cache needs for them: the entry, what the allocator adds, and the hash
-// table. A value that is pinned stays.
+// The budget counts the values with all that the cache needs for them: the entry, what the
+// allocator adds, and the hash table. A value that is pinned stays.
 //
 // Threads: any. Keys are divided among shards, each with a lock and a share of the budget.
 #pragma once
@@ -21,16 +21,17 @@ struct CacheOptions {
   uint64_t budget_bytes = 0;  // 0: nothing is cached
   PolicyKind policy = PolicyKind::kHot;
   HotnessKind hotness = HotnessKind::kAccumulated;
-  float threshold = 0;        // eviction.h
-  unsigned shards = 1;        // for as many threads at once
-  bool per_byte = false;      // hotness counts per byte that a value takes: many short hot values before a long one
+  float threshold = 0;  // eviction.h
+  unsigned shards = 1;  // for as many threads at once
+  // hotness counts per byte that a value takes: many short hot values before a long one
+  bool per_byte = false;
 };
 
 struct CacheCounts {
   uint64_t inserted = 0;
   uint64_t evicted = 0;
-  uint64_t entries = 0;       // now
-  uint64_t bytes = 0;         // now, of the budget
+  uint64_t entries = 0;  // now
+  uint64_t bytes = 0;    // now, of the budget
 };
 
 // About what a value of so many bytes takes of the budget.
@@ -46,7 +47,8 @@ class ValueCache {
   bool is_empty_by_design() const { return options_.budget_bytes == 0; }
   // False: not cached.
   bool find(uint64_t key, float hotness, PinnedValue& value);
-  // Takes a copy of the bytes, if the policy wants it; then `value` is the copy. False: it stays out.
+  // Takes a copy of the bytes, if the policy wants it; then `value` is the copy. False: it stays
+  // out.
   bool insert(uint64_t key, float hotness, std::span<const uint8_t> bytes, PinnedValue& value);
   CacheCounts counts() const;
 

@@ -1,12 +1,14 @@
-// Engine: delta-based accumulative computation over a store of adjacency lists (Maiter, MaiterStore §2.1).
+// Engine: delta-based accumulative computation over a store of adjacency lists (Maiter, MaiterStore
+// §2.1).
 //
 //   round    StateTable::select ─▶ vertices of the highest priority, in the table's order
 //            get(v, hotness) of each, many at once ─▶ v ← v ⊕ Δ; Δ of its neighbours ← … ⊕ g(Δ)
 //
-// A delta that arrives while a round runs is taken in it, if its vertex is still to come. A vertex of another worker's
-// part gets its delta by the Outbox.
+// A delta that arrives while a round runs is taken in it, if its vertex is still to come. A vertex
+// of another worker's part gets its delta by the Outbox.
 //
-// Threads: run_round() from one; it uses the pool's. With more than one, deltas are added by atomics.
+// Threads: run_round() from one; it uses the pool's. With more than one, deltas are added by
+// atomics.
 #pragma once
 
 #include <algorithm>
@@ -50,8 +52,8 @@ enum class HotnessFrom : uint8_t {
 };
 
 struct EngineOptions {
-  double portion = 1;         // of the table that a round takes, at most
-  double least = 0;           // no delta of this size or less is taken
+  double portion = 1;  // of the table that a round takes, at most
+  double least = 0;    // no delta of this size or less is taken
   HotnessFrom hotness = HotnessFrom::kGets;
   kv::BufferOptions buffer = {};
   Outbox* outbox = nullptr;   // of one thread
@@ -62,9 +64,16 @@ template <class Op>
 class Engine {
  public:
   // The part [begin, end) of the table is this worker's.
-  Engine(kv::KvGraph& graph, const Op& op, StateTable& table, uint64_t begin, uint64_t end, WorkerPool& pool,
-         const EngineOptions& options)
-      : graph_(graph), op_(op), table_(table), begin_(begin), end_(end), pool_(pool), options_(options), without_list_(end - begin),
+  Engine(kv::KvGraph& graph, const Op& op, StateTable& table, uint64_t begin, uint64_t end,
+         WorkerPool& pool, const EngineOptions& options)
+      : graph_(graph),
+        op_(op),
+        table_(table),
+        begin_(begin),
+        end_(end),
+        pool_(pool),
+        options_(options),
+        without_list_(end - begin),
         gets_(end - begin) {
     for (unsigned w = 0; w < pool.size(); ++w) runs_.push_back(std::make_unique<Run>(*this));
   }
@@ -72,14 +81,16 @@ class Engine {
   // Whether there was anything to do. The error names the file.
   Outcome<bool> run_round() {
     const double wanted = options_.portion * static_cast<double>(end_ - begin_);
-    table_.select(begin_, end_, std::max<uint64_t>(1, static_cast<uint64_t>(wanted)), options_.least, chosen_);
+    table_.select(begin_, end_, std::max<uint64_t>(1, static_cast<uint64_t>(wanted)),
+                  options_.least, chosen_);
     if (chosen_.empty()) return false;
     std::atomic<size_t> next{0};
     const size_t block = std::clamp<size_t>(chosen_.size() / (8 * pool_.size()), 1, 4096);
     if (chosen_.size() < 256) {
       runs_[0]->run(chosen_, next, chosen_.size(), false);
     } else {
-      pool_.run([&](unsigned worker) { runs_[worker]->run(chosen_, next, block, pool_.size() > 1); });
+      pool_.run(
+          [&](unsigned worker) { runs_[worker]->run(chosen_, next, block, pool_.size() > 1); });
     }
     for (const auto& run : runs_) {
       if (run->error) return *run->error;
@@ -88,8 +99,11 @@ class Engine {
     return true;
   }
 
-  // Adds what v sends, for a value that it begins with (warm starts). Call it before the first round.
-  Outcome<void> send_all(const std::function<double(VertexId)>& delta_of) { return runs_[0]->send_all(delta_of, begin_, end_); }
+  // Adds what v sends, for a value that it begins with (warm starts). Call it before the first
+  // round.
+  Outcome<void> send_all(const std::function<double(VertexId)>& delta_of) {
+    return runs_[0]->send_all(delta_of, begin_, end_);
+  }
 
   double left() const { return table_.left(begin_, end_); }
   RunStats stats() const {
@@ -111,15 +125,19 @@ class Engine {
   // One thread's gets.
   class Run final : public kv::GetTask {
    public:
-    explicit Run(Engine& engine) : engine_(engine), out_(engine.graph_.store(Direction::kOut), engine.options_.buffer) {
+    explicit Run(Engine& engine)
+        : engine_(engine), out_(engine.graph_.store(Direction::kOut), engine.options_.buffer) {
       if (Op::kAlong == Along::kBoth && engine.graph_.has_in()) {
-        in_ = std::make_unique<kv::KvReader>(engine.graph_.store(Direction::kIn), engine.options_.buffer);
+        in_ = std::make_unique<kv::KvReader>(engine.graph_.store(Direction::kIn),
+                                             engine.options_.buffer);
       }
     }
 
-    void run(std::span<const uint32_t> chosen, std::atomic<size_t>& next, size_t block, bool is_shared) {
+    void run(std::span<const uint32_t> chosen, std::atomic<size_t>& next, size_t block,
+             bool is_shared) {
       is_shared_ = is_shared;
-      for (size_t at; !error && (at = next.fetch_add(block, std::memory_order_relaxed)) < chosen.size();) {
+      for (size_t at;
+           !error && (at = next.fetch_add(block, std::memory_order_relaxed)) < chosen.size();) {
         for (const uint32_t v : chosen.subspan(at, std::min(block, chosen.size() - at))) {
           submit(v);
           if (error) break;
@@ -129,15 +147,17 @@ class Engine {
       drain();
     }
 
-    Outcome<void> send_all(const std::function<double(VertexId)>& delta_of, uint64_t begin, uint64_t end) {
-      return out_.for_each(begin, [&](uint64_t key, std::span<const uint8_t> value) -> Outcome<void> {
-        if (key >= end) return {};
-        const auto list = engine_.graph_.decode(key, value, scratch_);
-        if (!list) return list.error();
-        const double delta = delta_of(static_cast<VertexId>(key));
-        if (delta != 0) send(static_cast<VertexId>(key), *list, delta);
-        return error ? Outcome<void>(*error) : Outcome<void>();
-      });
+    Outcome<void> send_all(const std::function<double(VertexId)>& delta_of, uint64_t begin,
+                           uint64_t end) {
+      return out_.for_each(begin,
+                           [&](uint64_t key, std::span<const uint8_t> value) -> Outcome<void> {
+                             if (key >= end) return {};
+                             const auto list = engine_.graph_.decode(key, value, scratch_);
+                             if (!list) return list.error();
+                             const double delta = delta_of(static_cast<VertexId>(key));
+                             if (delta != 0) send(static_cast<VertexId>(key), *list, delta);
+                             return error ? Outcome<void>(*error) : Outcome<void>();
+                           });
     }
 
     void add_to(kv::KvCounts& counts) const {
@@ -160,11 +180,14 @@ class Engine {
         return;
       }
       const auto priority = static_cast<float>(engine_.table_.priority(v));
-      const float accumulated = Op::kIsSum ? static_cast<float>(std::abs(engine_.table_.value(v))) + priority : priority;
+      const float accumulated =
+          Op::kIsSum ? static_cast<float>(std::abs(engine_.table_.value(v))) + priority : priority;
       uint16_t& gets = engine_.gets_[v - engine_.begin_];
       if (gets < UINT16_MAX) ++gets;
       const HotnessFrom from = engine_.options_.hotness;
-      const float hotness = from == HotnessFrom::kGets ? gets : from == HotnessFrom::kPriority ? priority : accumulated;
+      const float hotness = from == HotnessFrom::kGets       ? gets
+                            : from == HotnessFrom::kPriority ? priority
+                                                             : accumulated;
       if (engine_.options_.trace != nullptr) engine_.options_.trace->get(v, priority, accumulated);
       // With two lists, both get what v has now: what comes between them is for another round.
       const double delta = in_ != nullptr ? take(v) : 0;
@@ -220,11 +243,14 @@ class Engine {
       double& delta = engine_.table_.delta(v);
       double& value = engine_.table_.value(v);
       if constexpr (Op::kIsSum) {
-        const double taken = is_shared_ ? std::atomic_ref(delta).exchange(0, std::memory_order_relaxed) : std::exchange(delta, 0);
+        const double taken = is_shared_
+                                 ? std::atomic_ref(delta).exchange(0, std::memory_order_relaxed)
+                                 : std::exchange(delta, 0);
         value += taken;
         return taken;
       } else {
-        const double now = is_shared_ ? std::atomic_ref(delta).load(std::memory_order_relaxed) : delta;
+        const double now =
+            is_shared_ ? std::atomic_ref(delta).load(std::memory_order_relaxed) : delta;
         if (now < value) value = now;
         return value;
       }
@@ -237,7 +263,9 @@ class Engine {
         for (size_t i = 0; i < degree; ++i) {
           const double weight = engine_.graph_.weight(list, i);
           if (!(weight >= 0)) {
-            error = make_error(EINVAL, "{}: the arc from {} to {} has the weight {}: shortest paths need weights from 0 on",
+            error = make_error(EINVAL,
+                               "{}: the arc from {} to {} has the weight {}: shortest paths need "
+                               "weights from 0 on",
                                engine_.graph_.path(), v, list.neighbours[i], weight);
             return;
           }
@@ -250,7 +278,9 @@ class Engine {
     }
 
     void give(VertexId u, double delta) {
-      if (u - engine_.begin_ >= engine_.end_ - engine_.begin_) return engine_.options_.outbox->send(u, delta);
+      if (u - engine_.begin_ >= engine_.end_ - engine_.begin_) {
+        return engine_.options_.outbox->send(u, delta);
+      }
       double& to = engine_.table_.delta(u);
       if (!is_shared_) {
         to = Op::kIsSum ? to + delta : std::min(to, delta);
@@ -259,7 +289,8 @@ class Engine {
       std::atomic_ref shared(to);
       double now = shared.load(std::memory_order_relaxed);
       while ((Op::kIsSum || delta < now) &&
-             !shared.compare_exchange_weak(now, Op::kIsSum ? now + delta : delta, std::memory_order_relaxed)) {
+             !shared.compare_exchange_weak(now, Op::kIsSum ? now + delta : delta,
+                                           std::memory_order_relaxed)) {
       }
     }
 

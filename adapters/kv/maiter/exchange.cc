@@ -28,9 +28,12 @@ Outcome<Exchange> Exchange::create(unsigned workers, uint64_t vertex_count) {
   Exchange exchange;
   exchange.worker_count_ = workers;
   const size_t pairs = size_t{workers} * workers;
-  exchange.ring_slots_ = std::clamp(std::bit_floor(kRingsBytes / sizeof(Delta) / pairs), kRingSlotsMin, kRingSlotsMax);
+  exchange.ring_slots_ =
+      std::clamp(std::bit_floor(kRingsBytes / sizeof(Delta) / pairs), kRingSlotsMin, kRingSlotsMax);
   uint64_t size = 0;
-  const auto place = [&size](uint64_t bytes) { return std::exchange(size, size + round_up(bytes, kBlockSize)); };
+  const auto place = [&size](uint64_t bytes) {
+    return std::exchange(size, size + round_up(bytes, kBlockSize));
+  };
   const uint64_t parent_at = place(sizeof(Parent));
   const uint64_t workers_at = place(workers * sizeof(Worker));
   const uint64_t ends_at = place(pairs * sizeof(DeltaRing::Ends));
@@ -70,7 +73,10 @@ class Children {
     const pid_t parent = ::getpid();
     for (unsigned w = 0; w < processes.count; ++w) {
       const pid_t pid = ::fork();
-      if (pid < 0) return make_error(errno, "cannot start worker {}: {}", w, os_error(errno, "fork", "failed").text);
+      if (pid < 0) {
+        return make_error(errno, "cannot start worker {}: {}", w,
+                          os_error(errno, "fork", "failed").text);
+      }
       if (pid == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         ::signal(SIGINT, SIG_IGN);  // the parent ends them
@@ -97,10 +103,12 @@ class Children {
       if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
       if (const auto told = processes.describe(w)) return *told;
       if (WIFSIGNALED(status)) {
-        return make_error(ECHILD, "worker {} (process {}) was ended by signal {}: its part of the result is lost", w, pid,
-                          WTERMSIG(status));
+        return make_error(
+            ECHILD, "worker {} (process {}) was ended by signal {}: its part of the result is lost",
+            w, pid, WTERMSIG(status));
       }
-      return make_error(ECHILD, "worker {} (process {}) has ended with status {}", w, pid, WEXITSTATUS(status));
+      return make_error(ECHILD, "worker {} (process {}) has ended with status {}", w, pid,
+                        WEXITSTATUS(status));
     }
     return any;
   }

@@ -1,11 +1,12 @@
-// Exchange: the memory that the worker processes of a run share: values, a ring of deltas for each pair of workers, and
-// what each worker tells of itself.
+// Exchange: the memory that the worker processes of a run share: values, a ring of deltas for each
+// pair of workers, and what each worker tells of itself.
 //
 //   worker i ── ring (i, j) ──▶ worker j      one writer, one reader
 //   parent: wave 1, wave 2, …  ──▶ each worker answers once a wave: sent, received, left
 //
-// The run has ended (Mattern's four counters) when two waves in a row have the same counts, all that was sent was received,
-// and what is left is within the tolerance. Then no delta was on its way during the first of them.
+// The run has ended (Mattern's four counters) when two waves in a row have the same counts, all
+// that was sent was received, and what is left is within the tolerance. Then no delta was on its
+// way during the first of them.
 //
 // It is mapped before the workers are forked. Nothing in it is a pointer of one process.
 //
@@ -123,7 +124,8 @@ class Termination {
   // True: the run has ended.
   bool add_wave(const WaveAnswer& sum) {
     const bool is_quiet = sum.sent == sum.received && sum.left <= tolerance_;
-    const bool has_ended = is_quiet && was_quiet_ && sum.sent == before_.sent && sum.received == before_.received;
+    const bool has_ended =
+        is_quiet && was_quiet_ && sum.sent == before_.sent && sum.received == before_.received;
     was_quiet_ = is_quiet;
     before_ = sum;
     return has_ended;
@@ -135,12 +137,12 @@ class Termination {
   WaveAnswer before_;
 };
 
-// Forks `count` processes, each of which runs body(worker) and ends. Waits for all; meanwhile calls tick() every few
-// milliseconds. A worker that ends by a signal, or with an error, ends the others: the error names it.
-// `describe(w)`: the error that worker w left, if any.
+// Forks `count` processes, each of which runs body(worker) and ends. Waits for all; meanwhile calls
+// tick() every few milliseconds. A worker that ends by a signal, or with an error, ends the others:
+// the error names it. `describe(w)`: the error that worker w left, if any.
 struct WorkerProcesses {
   unsigned count = 0;
-  std::function<int(unsigned worker)> body;                  // its exit status
+  std::function<int(unsigned worker)> body;  // its exit status
   std::function<Outcome<void>()> tick;
   std::function<std::optional<Error>(unsigned worker)> describe;
 };

@@ -22,7 +22,8 @@ class GraphRun {
   GraphRun(std::string_view algorithm, const RunRequest& request)
       : algorithm_(algorithm), request_(request), threads_(usable_threads(request.threads)) {}
 
-  // With workers, each of them opens the graph: here only its index is loaded, and no thread is started.
+  // With workers, each of them opens the graph: here only its index is loaded, and no thread is
+  // started.
   Outcome<void> open(bool wants_in) {
     const auto begin = std::chrono::steady_clock::now();
     if (request_.kv.workers > 1) {
@@ -43,7 +44,8 @@ class GraphRun {
   template <class Op>
   Outcome<Finished> run(const Op& op, double tolerance, bool scales) {
     const auto begin = std::chrono::steady_clock::now();
-    const RunOptions options{.request = request_, .name = algorithm_.data(), .tolerance = tolerance, .scales = scales};
+    const RunOptions options{
+        .request = request_, .name = algorithm_.data(), .tolerance = tolerance, .scales = scales};
     auto finished = graph_ ? run_here(op, options) : run_by_workers(op, *pages_, options);
     if (!finished) return finished.error();
     finished->stats.open_seconds = open_seconds_;
@@ -77,12 +79,13 @@ AlgorithmResult result_of(const Finished& finished) {
   result.summary = {{"rounds", finished.stats.iterations}};
   kv::KvCounts before;
   for (const RoundEnd& round : finished.rounds) {
-    result.iterations.push_back({{"seconds", round.seconds},
-                                 {"left", round.left},
-                                 {"gets", round.counts.gets - before.gets},
-                                 {"cache_hits", round.counts.cache_hits - before.cache_hits},
-                                 {"buffer_hits", round.counts.buffer.hits - before.buffer.hits},
-                                 {"requests", round.counts.buffer.requests - before.buffer.requests}});
+    result.iterations.push_back(
+        {{"seconds", round.seconds},
+         {"left", round.left},
+         {"gets", round.counts.gets - before.gets},
+         {"cache_hits", round.counts.cache_hits - before.cache_hits},
+         {"buffer_hits", round.counts.buffer.hits - before.buffer.hits},
+         {"requests", round.counts.buffer.requests - before.buffer.requests}});
     before = round.counts;
   }
   return result;
@@ -98,23 +101,29 @@ void add_counts(const kv::KvCounts& counts, AlgorithmResult& result) {
 // A sum needs an end.
 Outcome<double> tolerance_of(std::string_view algorithm, const RunRequest& request) {
   if (request.options.iterations) {
-    return make_error(EINVAL, "{}: goes to a --tolerance, and takes no --iterations here", algorithm);
+    return make_error(EINVAL, "{}: goes to a --tolerance, and takes no --iterations here",
+                      algorithm);
   }
   const double tolerance = request.options.tolerance.value_or(kUsualTolerance);
-  if (tolerance <= 0) return make_error(EINVAL, "{}: would not end: it needs a --tolerance above 0", algorithm);
+  if (tolerance <= 0) {
+    return make_error(EINVAL, "{}: would not end: it needs a --tolerance above 0", algorithm);
+  }
   return tolerance;
 }
 
 Outcome<void> check_no_init(std::string_view algorithm, const RunRequest& request) {
   if (request.kv.init.empty()) return {};
-  return make_error(EINVAL, "{}: takes no --init: arcs that are gone would leave its values too low", algorithm);
+  return make_error(
+      EINVAL, "{}: takes no --init: arcs that are gone would leave its values too low", algorithm);
 }
 
 Outcome<AlgorithmResult> run_ranks(std::string_view algorithm, const RunRequest& request) {
   const auto tolerance = tolerance_of(algorithm, request);
   if (!tolerance) return tolerance.error();
   const double rest = 1 - request.options.damping;
-  if (rest <= 0) return make_error(EINVAL, "{}: would not end: it needs a --damping below 1", algorithm);
+  if (rest <= 0) {
+    return make_error(EINVAL, "{}: would not end: it needs a --damping below 1", algorithm);
+  }
   GraphRun run(algorithm, request);
   if (auto opened = run.open(false); !opened) return opened.error();
   PageRank op{.damping = request.options.damping, .vertex_count = run.vertex_count()};
@@ -126,10 +135,12 @@ Outcome<AlgorithmResult> run_ranks(std::string_view algorithm, const RunRequest&
     op.sources = std::move(*sources);
   }
   const bool is_uniform = request.options.dangling == Dangling::kUniform;
-  // The factors: Σ|Δ| grows by 1 / (1 - d) until it has arrived, and by as much where the sum becomes 1.
+  // The factors: Σ|Δ| grows by 1 / (1 - d) until it has arrived, and by as much where the sum
+  // becomes 1.
   auto finished = run.run(op, *tolerance * rest * rest, is_uniform);
   if (!finished) return finished.error();
-  // The rank that vertices without out-arcs would send goes to where ranks begin: all ranks grow by one factor.
+  // The rank that vertices without out-arcs would send goes to where ranks begin: all ranks grow by
+  // one factor.
   if (is_uniform) {
     double sum = 0;
     for (const double rank : finished->values) sum += rank;
@@ -138,7 +149,10 @@ Outcome<AlgorithmResult> run_ranks(std::string_view algorithm, const RunRequest&
   AlgorithmResult result = result_of(*finished);
   result.summary["top"] = top_ten(finished->values);
   add_counts(finished->counts, result);
-  if (request.wants_values) result.columns = {{"rank", std::vector<double>(finished->values.begin(), finished->values.end())}};
+  if (request.wants_values) {
+    result.columns = {
+        {"rank", std::vector<double>(finished->values.begin(), finished->values.end())}};
+  }
   return result;
 }
 
@@ -149,12 +163,15 @@ Outcome<size_t> longest_list(const std::string& path) {
   kv::KvGraph& graph = **opened;
   size_t longest = 0;
   kv::KvReader reader(graph.store(Direction::kOut), {.depth = 16});
-  const auto done = reader.for_each(0, [&](uint64_t vertex, std::span<const uint8_t> value) -> Outcome<void> {
-    const auto parts = graph.pages().parse_value(value);
-    if (!parts) return make_error(EIO, "{}: the list of vertex {} is damaged", graph.path(), vertex);
-    longest = std::max(longest, parts->neighbour_count);
-    return check_interrupt();
-  });
+  const auto done =
+      reader.for_each(0, [&](uint64_t vertex, std::span<const uint8_t> value) -> Outcome<void> {
+        const auto parts = graph.pages().parse_value(value);
+        if (!parts) {
+          return make_error(EIO, "{}: the list of vertex {} is damaged", graph.path(), vertex);
+        }
+        longest = std::max(longest, parts->neighbour_count);
+        return check_interrupt();
+      });
   return done ? Outcome<size_t>(longest) : done.error();
 }
 
@@ -177,7 +194,10 @@ Outcome<AlgorithmResult> run_katz(std::string_view algorithm, const RunRequest& 
   result.summary["alpha"] = op.alpha;
   result.summary["top"] = top_ten(finished->values);
   add_counts(finished->counts, result);
-  if (request.wants_values) result.columns = {{"centrality", std::vector<double>(finished->values.begin(), finished->values.end())}};
+  if (request.wants_values) {
+    result.columns = {
+        {"centrality", std::vector<double>(finished->values.begin(), finished->values.end())}};
+  }
   return result;
 }
 
@@ -194,7 +214,8 @@ Outcome<AlgorithmResult> run_components(std::string_view algorithm, const RunReq
     ++size[label[v]];
   }
   AlgorithmResult result = result_of(*finished);
-  result.summary["components"] = static_cast<uint64_t>(std::count_if(size.begin(), size.end(), [](uint32_t s) { return s > 0; }));
+  result.summary["components"] = static_cast<uint64_t>(
+      std::count_if(size.begin(), size.end(), [](uint32_t s) { return s > 0; }));
   result.summary["largest"] = n == 0 ? 0 : *std::max_element(size.begin(), size.end());
   add_counts(finished->counts, result);
   if (request.wants_values) result.columns = {{"component", std::move(label)}};
@@ -207,7 +228,8 @@ Outcome<AlgorithmResult> run_paths(std::string_view algorithm, const RunRequest&
   if (auto opened = run.open(false); !opened) return opened.error();
   const auto sources = sources_of(request.options, run.vertex_count(), request.graph);
   if (!sources) return sources.error();
-  const auto finished = run.run(ShortestPaths{.source = sources->empty() ? 0 : sources->front()}, 0, false);
+  const auto finished =
+      run.run(ShortestPaths{.source = sources->empty() ? 0 : sources->front()}, 0, false);
   if (!finished) return finished.error();
   uint64_t reached = 0;
   double farthest = 0;
@@ -221,7 +243,10 @@ Outcome<AlgorithmResult> run_paths(std::string_view algorithm, const RunRequest&
   result.summary["reached"] = reached;
   result.summary["farthest"] = farthest;
   add_counts(finished->counts, result);
-  if (request.wants_values) result.columns = {{"distance", std::vector<double>(finished->values.begin(), finished->values.end())}};
+  if (request.wants_values) {
+    result.columns = {
+        {"distance", std::vector<double>(finished->values.begin(), finished->values.end())}};
+  }
   return result;
 }
 
@@ -232,7 +257,8 @@ struct ListedAlgorithm {
 
 constexpr ListedAlgorithm kAlgorithms[] = {
     {{"pagerank-delta", "PageRank to a --tolerance (1e-9), by sending what changed"}, run_ranks},
-    {{"ppr", "personalised PageRank of each --source together, to a --tolerance (1e-9)"}, run_ranks},
+    {{"ppr", "personalised PageRank of each --source together, to a --tolerance (1e-9)"},
+     run_ranks},
     {{"wcc", "weakly connected components"}, run_components},
     {{"sssp", "shortest paths from --source by the graph's weights"}, run_paths},
     {{"katz", "Katz centrality with --alpha, to a --tolerance (1e-9)"}, run_katz},
@@ -262,17 +288,24 @@ Outcome<std::vector<double>> read_init(const std::string& path, uint64_t vertex_
   auto reader = NpyReader::open(path);
   if (!reader) return reader.error();
   if (reader->descr() != "<f8" || reader->count() != vertex_count) {
-    return make_error(EINVAL, "{}: {} numbers of type {}, and the graph has {} vertices: <f8 for each is expected", path,
-                      reader->count(), reader->descr(), vertex_count);
+    return make_error(
+        EINVAL,
+        "{}: {} numbers of type {}, and the graph has {} vertices: <f8 for each is expected", path,
+        reader->count(), reader->descr(), vertex_count);
   }
   std::vector<double> values(vertex_count);
-  if (auto read = reader->read(reinterpret_cast<char*>(values.data()), vertex_count); !read) return read.error();
+  if (auto read = reader->read(reinterpret_cast<char*>(values.data()), vertex_count); !read) {
+    return read.error();
+  }
   for (uint64_t v = 0; v < vertex_count; ++v) {
-    if (!std::isfinite(values[v])) return make_error(EINVAL, "{}: the value of vertex {} is no number", path, v);
+    if (!std::isfinite(values[v])) {
+      return make_error(EINVAL, "{}: the value of vertex {} is no number", path, v);
+    }
   }
   return values;
 }
 
-const AlgorithmEngine kEngine{.name = "kv", .format = GraphKind::kPages, .algorithms = kMaiterInfos, .run = run_algorithm};
+const AlgorithmEngine kEngine{
+    .name = "kv", .format = GraphKind::kPages, .algorithms = kMaiterInfos, .run = run_algorithm};
 
 }  // namespace graphlane::maiter

@@ -1,4 +1,5 @@
-// The engine `kv` of `graphlane algo`: delta-accumulative algorithms over graphs of the format `pages`.
+// The engine `kv` of `graphlane algo`: delta-accumulative algorithms over graphs of the format
+// `pages`.
 #pragma once
 
 #include "adapters/graph/algorithm.h"

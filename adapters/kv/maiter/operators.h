@@ -1,6 +1,8 @@
-// Operators: what a delta-accumulative algorithm is made of (Maiter: v ← v ⊕ Δ, Δ_u ← Δ_u ⊕ g(Δ) along each arc).
+// Operators: what a delta-accumulative algorithm is made of (Maiter: v ← v ⊕ Δ, Δ_u ← Δ_u ⊕ g(Δ)
+// along each arc).
 //
-// A sum's ⊕ is +; a minimum's is min. Each operator says what a vertex begins with and what it sends.
+// A sum's ⊕ is +; a minimum's is min. Each operator says what a vertex begins with and what it
+// sends.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +21,8 @@ inline constexpr double kNothingYet = std::numeric_limits<double>::infinity();
 // Where deltas go: along out-arcs, or along all arcs.
 enum class Along : uint8_t { kOut, kBoth };
 
-// PageRank: each vertex begins with (1 - d) / n. Personalised: the sources alone, with (1 - d) shared among them.
+// PageRank: each vertex begins with (1 - d) / n. Personalised: the sources alone, with (1 - d)
+// shared among them.
 struct PageRank {
   static constexpr bool kIsSum = true;
   static constexpr Along kAlong = Along::kOut;
@@ -31,9 +34,13 @@ struct PageRank {
 
   double first_delta(VertexId v) const {
     if (sources.empty()) return (1 - damping) / static_cast<double>(vertex_count);
-    return std::binary_search(sources.begin(), sources.end(), v) ? (1 - damping) / static_cast<double>(sources.size()) : 0;
+    return std::binary_search(sources.begin(), sources.end(), v)
+               ? (1 - damping) / static_cast<double>(sources.size())
+               : 0;
   }
-  double send(double delta, size_t degree, double) const { return damping * delta / static_cast<double>(degree); }
+  double send(double delta, size_t degree, double) const {
+    return damping * delta / static_cast<double>(degree);
+  }
 };
 
 // Katz: each vertex begins with 1 and sends α of what it gets.

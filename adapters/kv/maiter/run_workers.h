@@ -1,7 +1,9 @@
-// A run by several worker processes, each with a part of the vertices (Maiter's workers, on one machine).
+// A run by several worker processes, each with a part of the vertices (Maiter's workers, on one
+// machine).
 //
-// Each part is a range of vertices; all parts have about as many pages. A worker takes rounds on its part and sends deltas
-// for other parts (exchange.h). It takes in the deltas that it gets between rounds, and while it waits for room.
+// Each part is a range of vertices; all parts have about as many pages. A worker takes rounds on
+// its part and sends deltas for other parts (exchange.h). It takes in the deltas that it gets
+// between rounds, and while it waits for room.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +17,8 @@
 namespace graphlane::maiter {
 
 // Where the parts begin, and the end of the last one.
-inline std::vector<uint64_t> part_bounds(const PageStore& store, uint64_t vertex_count, unsigned workers) {
+inline std::vector<uint64_t> part_bounds(const PageStore& store, uint64_t vertex_count,
+                                         unsigned workers) {
   std::vector<uint64_t> bounds = {0};
   for (unsigned w = 1; w < workers; ++w) {
     const uint64_t page = store.page_count() * w / workers;
@@ -29,7 +32,8 @@ inline std::vector<uint64_t> part_bounds(const PageStore& store, uint64_t vertex
 template <class Op>
 class WorkerRun final : private Outbox {
  public:
-  WorkerRun(const Op& op, Exchange& exchange, unsigned self, std::vector<uint64_t> bounds, const RunOptions& options)
+  WorkerRun(const Op& op, Exchange& exchange, unsigned self, std::vector<uint64_t> bounds,
+            const RunOptions& options)
       : op_(op),
         exchange_(exchange),
         self_(self),
@@ -54,12 +58,14 @@ class WorkerRun final : private Outbox {
   Outcome<void> work() {
     RunRequest request = options_.request;
     request.cache_bytes /= exchange_.worker_count();
-    auto graph = kv::KvGraph::open(request.graph, kv_options(request, 1), Op::kAlong == Along::kBoth);
+    auto graph =
+        kv::KvGraph::open(request.graph, kv_options(request, 1), Op::kAlong == Along::kBoth);
     if (!graph) return graph.error();
     WorkerPool pool(1);
     EngineOptions engine_options = maiter::engine_options(options_, (*graph)->vertex_count());
     engine_options.outbox = this;
-    Engine<Op> engine(**graph, op_, table_, bounds_[self_], bounds_[self_ + 1], pool, engine_options);
+    Engine<Op> engine(**graph, op_, table_, bounds_[self_], bounds_[self_ + 1], pool,
+                      engine_options);
     while (!exchange_.parent().stops.load(std::memory_order_acquire)) {
       const bool got_any = receive();
       answer(engine);
@@ -99,12 +105,14 @@ class WorkerRun final : private Outbox {
   }
 
   void send(VertexId v, double delta) override {
-    const auto to = static_cast<unsigned>(std::upper_bound(bounds_.begin(), bounds_.end(), v) - bounds_.begin() - 1);
+    const auto to = static_cast<unsigned>(std::upper_bound(bounds_.begin(), bounds_.end(), v) -
+                                          bounds_.begin() - 1);
     boxes_[to].push_back({v, delta});
     if (boxes_[to].size() >= kBoxDeltas) flush(to);
   }
 
-  // Waits while the ring is full. Meanwhile it takes in deltas of others, so that they do not wait for it.
+  // Waits while the ring is full. Meanwhile it takes in deltas of others, so that they do not wait
+  // for it.
   void flush(unsigned to) {
     std::span<const Delta> box = boxes_[to];
     while (!box.empty()) {
@@ -145,7 +153,9 @@ Outcome<Finished> run_by_workers(const Op& op, const Pages& pages, const RunOpti
       Engine<Op> engine(**graph, op, table, 0, count, pool, engine_options(options, count));
       const auto values = read_init(options.request.kv.init, count);
       if (!values) return values.error();
-      if (auto warm = warm_start(op, table, engine, *values, options.scales); !warm) return warm.error();
+      if (auto warm = warm_start(op, table, engine, *values, options.scales); !warm) {
+        return warm.error();
+      }
     }
   }
   const std::vector<uint64_t> bounds = part_bounds(pages.store(Direction::kOut), count, workers);
@@ -161,7 +171,9 @@ Outcome<Finished> run_by_workers(const Op& op, const Pages& pages, const RunOpti
       sum.received += worker.answer.received;
       sum.left += worker.answer.left;
     }
-    if (wave > 0 && termination.add_wave(sum)) exchange->parent().stops.store(true, std::memory_order_release);
+    if (wave > 0 && termination.add_wave(sum)) {
+      exchange->parent().stops.store(true, std::memory_order_release);
+    }
     if (!(sum.left < 1e6 * (1 + left_at_first))) {
       return make_error(EINVAL, "{}: does not converge: a smaller --alpha does", options.name);
     }
@@ -173,8 +185,11 @@ Outcome<Finished> run_by_workers(const Op& op, const Pages& pages, const RunOpti
     if (worker.error_code == 0) return std::nullopt;
     return make_error(worker.error_code, "worker {}: {}", w, worker.error_text);
   };
-  const auto body = [&](unsigned w) { return WorkerRun<Op>(op, *exchange, w, bounds, options).run(); };
-  const auto done = run_processes({.count = workers, .body = body, .tick = tick, .describe = describe});
+  const auto body = [&](unsigned w) {
+    return WorkerRun<Op>(op, *exchange, w, bounds, options).run();
+  };
+  const auto done =
+      run_processes({.count = workers, .body = body, .tick = tick, .describe = describe});
   if (!done) return done.error();
   Finished finished;
   finished.values.assign(exchange->values().begin(), exchange->values().end());

@@ -1,8 +1,11 @@
-// StateTable: v and Δ of each vertex (Maiter's state table without the adjacency lists), and which vertices a round takes.
+// StateTable: v and Δ of each vertex (Maiter's state table without the adjacency lists), and which
+// vertices a round takes.
 //
-// The priority of a vertex is |Δ| of a sum. Of a minimum it is 1 / (1 + Δ) while Δ is below v, else 0: the lowest go first.
+// The priority of a vertex is |Δ| of a sum. Of a minimum it is 1 / (1 + Δ) while Δ is below v, else
+// 0: the lowest go first.
 //
-// Threads: select() by one. The engine's threads change v and Δ of different vertices, or through atomic_ref.
+// Threads: select() by one. The engine's threads change v and Δ of different vertices, or through
+// atomic_ref.
 #pragma once
 
 #include <array>
@@ -32,15 +35,18 @@ class StateTable {
   // The work left in [begin, end): Σ|Δ| of a sum, the number of vertices with a Δ of a minimum.
   double left(uint64_t begin, uint64_t end) const {
     double sum = 0;
-    for (uint64_t v = begin; v < end; ++v) sum += is_sum_ ? std::abs(deltas_[v]) : deltas_[v] < values_[v] ? 1 : 0;
+    for (uint64_t v = begin; v < end; ++v) {
+      sum += is_sum_ ? std::abs(deltas_[v]) : deltas_[v] < values_[v] ? 1 : 0;
+    }
     return sum;
   }
 
-  // The vertices of [begin, end) with the highest priority, at most `count_max`, in the order of the table; none at or
-  // below `least`.
-  void select(uint64_t begin, uint64_t end, uint64_t count_max, double least, std::vector<uint32_t>& chosen) const {
+  // The vertices of [begin, end) with the highest priority, at most `count_max`, in the order of
+  // the table; none at or below `least`.
+  void select(uint64_t begin, uint64_t end, uint64_t count_max, double least,
+              std::vector<uint32_t>& chosen) const {
     chosen.clear();
-    uint32_t lowest = 0;        // list of the last ones that have room
+    uint32_t lowest = 0;  // list of the last ones that have room
     uint64_t of_lowest = ~uint64_t{0};
     if (count_max < end - begin) {
       std::array<uint64_t, kLists> counts{};
@@ -49,7 +55,9 @@ class StateTable {
         if (p > least) ++counts[list_of(p)];
       }
       uint64_t room = count_max;
-      for (lowest = kLists - 1; lowest > 0 && counts[lowest] <= room; --lowest) room -= counts[lowest];
+      for (lowest = kLists - 1; lowest > 0 && counts[lowest] <= room; --lowest) {
+        room -= counts[lowest];
+      }
       of_lowest = room;
     }
     for (uint64_t v = begin; v < end; ++v) {

@@ -19,7 +19,10 @@ int64_t signed_of(uint64_t natural) {
 }  // namespace
 
 BvReader::BvReader(const BvFormat& format, std::span<const uint8_t> bits, std::string name)
-    : format_(format), name_(std::move(name)), bits_(bits), recent_(std::min<uint64_t>(format.window, format.vertex_count) + 1) {}
+    : format_(format),
+      name_(std::move(name)),
+      bits_(bits),
+      recent_(std::min<uint64_t>(format.window, format.vertex_count) + 1) {}
 
 uint64_t BvReader::number(BvCode code) {
   const uint64_t number = [&] {
@@ -51,7 +54,10 @@ uint64_t BvReader::copy_blocks(uint64_t vertex, uint64_t degree) {
   uint64_t at = 0;
   const auto take = [&](uint64_t length, bool copies) {
     if (length > from.size() - at) throw Damaged{};
-    if (copies) parts_[0].insert(parts_[0].end(), from.begin() + static_cast<int64_t>(at), from.begin() + static_cast<int64_t>(at + length));
+    if (copies) {
+      parts_[0].insert(parts_[0].end(), from.begin() + static_cast<int64_t>(at),
+                       from.begin() + static_cast<int64_t>(at + length));
+    }
     at += length;
   };
   const uint64_t count = number(format_.block_counts);
@@ -67,7 +73,9 @@ uint64_t BvReader::add_intervals(uint64_t vertex, uint64_t left) {
   const uint64_t count = number(BvCode::kGamma);
   uint64_t end = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    const uint64_t begin = i == 0 ? vertex + static_cast<uint64_t>(signed_of(number(BvCode::kGamma))) : end + number(BvCode::kGamma) + 1;
+    const uint64_t begin = i == 0
+                               ? vertex + static_cast<uint64_t>(signed_of(number(BvCode::kGamma)))
+                               : end + number(BvCode::kGamma) + 1;
     const uint64_t length = number(BvCode::kGamma) + format_.interval_length_min;
     if (begin >= format_.vertex_count || length > left - parts_[1].size()) throw Damaged{};
     for (end = begin; end < begin + length; ++end) add(end, parts_[1]);
@@ -99,7 +107,9 @@ void BvReader::decode(uint64_t vertex) {
     list.insert(list.end(), part.begin(), part.end());
     std::inplace_merge(list.begin(), list.begin() + middle, list.end());
   }
-  if (std::adjacent_find(list.begin(), list.end(), std::greater_equal<>()) != list.end()) throw Damaged{};
+  if (std::adjacent_find(list.begin(), list.end(), std::greater_equal<>()) != list.end()) {
+    throw Damaged{};
+  }
 }
 
 Outcome<void> BvReader::read(uint64_t count, Arcs& into) {
@@ -115,7 +125,8 @@ Outcome<void> BvReader::read(uint64_t count, Arcs& into) {
       into.targets.insert(into.targets.end(), list.begin(), list.end());
     }
   } catch (const Damaged&) {
-    return make_error(EBADMSG, "{}: is damaged at byte {}: no list of vertex {}", name_, begin / 8, next_vertex_);
+    return make_error(EBADMSG, "{}: is damaged at byte {}: no list of vertex {}", name_, begin / 8,
+                      next_vertex_);
   }
   return {};
 }

@@ -1,7 +1,9 @@
-// BvReader: the lists of a BVGraph (Boldi and Vigna's WebGraph), decoded from the first vertex to the last.
+// BvReader: the lists of a BVGraph (Boldi and Vigna's WebGraph), decoded from the first vertex to
+// the last.
 //
-// A list begins with its degree. With a window, a reference to one of the lists before follows, and blocks of that list,
-// copied and skipped in turn. Then there are intervals of consecutive numbers, and the other numbers as gaps.
+// A list begins with its degree. With a window, a reference to one of the lists before follows, and
+// blocks of that list, copied and skipped in turn. Then there are intervals of consecutive numbers,
+// and the other numbers as gaps.
 //
 // Threads: one at a time.
 #pragma once
@@ -34,13 +36,15 @@ struct BvFormat {
 
 class BvReader {
  public:
-  // `bits` stay the caller's; `name` is for errors. vertex_count is at most 2^32, zeta_k within 1 and 16.
+  // `bits` stay the caller's; `name` is for errors. vertex_count is at most 2^32, zeta_k within 1
+  // and 16.
   BvReader(const BvFormat& format, std::span<const uint8_t> bits, std::string name);
 
   struct Arcs {
     std::vector<uint32_t> sources, targets;
   };
-  // The arcs of the next vertices, at least `count` of them unless the graph ends. EBADMSG: the file is damaged.
+  // The arcs of the next vertices, at least `count` of them unless the graph ends. EBADMSG: the
+  // file is damaged.
   Outcome<void> read(uint64_t count, Arcs& into);
 
  private:
@@ -61,7 +65,7 @@ class BvReader {
 
   BitReader bits_;
   uint64_t next_vertex_ = 0;
-  std::vector<List> recent_;  // lists of the window and the one that is decoded
+  std::vector<List> recent_;   // lists of the window and the one that is decoded
   std::array<List, 3> parts_;  // of that one: copied, intervals, residuals
 };
 

@@ -1,7 +1,8 @@
-// graphlane._core: stored graphs as Python reads them. The package wraps this; it checks and documents arguments.
+// graphlane._core: stored graphs as Python reads them. The package wraps this; it checks and
+// documents arguments.
 //
-// Numbers go straight into arrays of numpy. The interpreter's lock is free while lists are read, and Ctrl-C is looked
-// for between pieces of kPieceArcs neighbours.
+// Numbers go straight into arrays of numpy. The interpreter's lock is free while lists are read,
+// and Ctrl-C is looked for between pieces of kPieceArcs neighbours.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -40,7 +41,9 @@ void check(const Outcome<void>& outcome) {
 class Bytes {
  public:
   Bytes(nb::handle object, bool writable, Py_ssize_t item_bytes) {
-    if (PyObject_GetBuffer(object.ptr(), &view_, writable ? PyBUF_CONTIG : PyBUF_CONTIG_RO) != 0) throw nb::python_error();
+    if (PyObject_GetBuffer(object.ptr(), &view_, writable ? PyBUF_CONTIG : PyBUF_CONTIG_RO) != 0) {
+      throw nb::python_error();
+    }
     if (view_.itemsize != item_bytes || view_.ndim > 1) {
       PyBuffer_Release(&view_);
       throw nb::type_error("an array of one dimension and another type is expected");
@@ -87,7 +90,8 @@ class ListGraph {
  public:
   ListGraph(const std::string& path, uint64_t cache_bytes, bool in_memory, bool weights) {
     nb::gil_scoped_release release;
-    graph_ = value_of(Graph::open(path, {.cache_bytes = cache_bytes, .in_memory = in_memory, .weights = weights}));
+    graph_ = value_of(Graph::open(
+        path, {.cache_bytes = cache_bytes, .in_memory = in_memory, .weights = weights}));
     readers_ = std::make_unique<kit::ReaderPool>(*graph_);
     has_weights_ = weights && graph_->is_weighted();
   }
@@ -104,7 +108,9 @@ class ListGraph {
   // Of the vertices [first, first + count) into `into`, uint64.
   void degrees(uint64_t first, nb::handle into, int side) const {
     const Bytes to(into, true, sizeof(uint64_t));
-    if (first > graph_->vertex_count() || to.count() > graph_->vertex_count() - first) throw nb::index_error();
+    if (first > graph_->vertex_count() || to.count() > graph_->vertex_count() - first) {
+      throw nb::index_error();
+    }
     nb::gil_scoped_release release;
     for (size_t i = 0; i < to.count(); ++i) {
       to.as<uint64_t>()[i] = graph_->degree(static_cast<VertexId>(first + i), edge_side(side));
@@ -116,7 +122,11 @@ class ListGraph {
     nb::object list = numpy->make(offsets[1], numpy->uint32);
     if (offsets[1] == 0) return list;
     const Bytes to(list, true, sizeof(uint32_t));
-    read_unlocked({.side = edge_side(side), .vertices = &vertex, .count = 1, .offsets = offsets, .neighbours = to.as<uint32_t>()});
+    read_unlocked({.side = edge_side(side),
+                   .vertices = &vertex,
+                   .count = 1,
+                   .offsets = offsets,
+                   .neighbours = to.as<uint32_t>()});
     return list;
   }
 
@@ -147,7 +157,9 @@ class ListGraph {
  private:
   void fill_offsets(const std::vector<uint64_t>& vertices, int side, uint64_t* offsets) const {
     offsets[0] = 0;
-    for (size_t i = 0; i < vertices.size(); ++i) offsets[i + 1] = offsets[i] + degree(vertices[i], side);
+    for (size_t i = 0; i < vertices.size(); ++i) {
+      offsets[i + 1] = offsets[i] + degree(vertices[i], side);
+    }
   }
 
   void read_unlocked(const kit::ListReader::Wanted& wanted) {
@@ -155,7 +167,8 @@ class ListGraph {
     check(readers_->read(wanted));
   }
 
-  void read_pieces(const std::vector<uint64_t>& vertices, const uint64_t* offsets, int side, uint32_t* list, double* weights) {
+  void read_pieces(const std::vector<uint64_t>& vertices, const uint64_t* offsets, int side,
+                   uint32_t* list, double* weights) {
     size_t first = 0;
     while (first < vertices.size()) {
       size_t end = first + 1;
@@ -200,7 +213,8 @@ class KeyedGraph {
       nb::gil_scoped_release release;
       check(graph_->read(direction(side), vertices, weights, lists));
     }
-    nb::object offsets = array_of(lists.offsets, numpy->uint64), list = array_of(lists.neighbours, numpy->uint32);
+    nb::object offsets = array_of(lists.offsets, numpy->uint64),
+               list = array_of(lists.neighbours, numpy->uint32);
     if (!weights) return nb::make_tuple(offsets, list);
     return nb::make_tuple(offsets, list, array_of(lists.weights, numpy->float64));
   }
@@ -227,8 +241,9 @@ class BlockGraph {
       check(rows_->read(side == 0 ? DualSide::kOut : DualSide::kIn, row, lists));
     }
     const bool weighted = header().weight != WeightKind::kNone;
-    return nb::make_tuple(array_of(lists.offsets, numpy->uint64), array_of(lists.neighbours, numpy->uint32),
-                          weighted ? array_of(lists.weights, numpy->float64) : nb::object(nb::none()));
+    return nb::make_tuple(
+        array_of(lists.offsets, numpy->uint64), array_of(lists.neighbours, numpy->uint32),
+        weighted ? array_of(lists.weights, numpy->float64) : nb::object(nb::none()));
   }
 
  private:
@@ -262,12 +277,18 @@ class FileReader {
 class BvGraph {
  public:
   // `codes`: of degrees, references, block counts, blocks and residuals, as BvCode has them.
-  BvGraph(nb::object bits, const std::string& name, uint64_t vertex_count, uint32_t window, uint32_t interval_length_min,
-          uint32_t zeta_k, const std::vector<int>& codes)
+  BvGraph(nb::object bits, const std::string& name, uint64_t vertex_count, uint32_t window,
+          uint32_t interval_length_min, uint32_t zeta_k, const std::vector<int>& codes)
       : bits_(std::move(bits), false, 1),
-        reader_({.vertex_count = vertex_count, .window = window, .interval_length_min = interval_length_min, .zeta_k = zeta_k,
-                 .degrees = code(codes, 0), .references = code(codes, 1), .block_counts = code(codes, 2),
-                 .blocks = code(codes, 3), .residuals = code(codes, 4)},
+        reader_({.vertex_count = vertex_count,
+                 .window = window,
+                 .interval_length_min = interval_length_min,
+                 .zeta_k = zeta_k,
+                 .degrees = code(codes, 0),
+                 .references = code(codes, 1),
+                 .block_counts = code(codes, 2),
+                 .blocks = code(codes, 3),
+                 .residuals = code(codes, 4)},
                 {bits_.as<const uint8_t>(), bits_.count()}, name) {}
 
   // (sources, targets) of the next vertices, about `count`; empty: the end.
@@ -276,11 +297,14 @@ class BvGraph {
       nb::gil_scoped_release release;
       check(reader_.read(count, arcs_));
     }
-    return nb::make_tuple(array_of(arcs_.sources, numpy->uint32), array_of(arcs_.targets, numpy->uint32));
+    return nb::make_tuple(array_of(arcs_.sources, numpy->uint32),
+                          array_of(arcs_.targets, numpy->uint32));
   }
 
  private:
-  static BvCode code(const std::vector<int>& codes, size_t index) { return static_cast<BvCode>(codes.at(index)); }
+  static BvCode code(const std::vector<int>& codes, size_t index) {
+    return static_cast<BvCode>(codes.at(index));
+  }
 
   const Bytes bits_;
   BvReader reader_;
@@ -288,7 +312,9 @@ class BvGraph {
 };
 
 // "lists", "dual" or "pages".
-std::string stored_format(const std::string& path) { return std::string(name_of(value_of(read_graph_header(path)).kind)); }
+std::string stored_format(const std::string& path) {
+  return std::string(name_of(value_of(read_graph_header(path)).kind));
+}
 
 // Errors: IndexError for what is no vertex, MemoryError, or graphlane.Error with `errno`.
 void translate(const std::exception_ptr& thrown, void* error_class) {
@@ -320,15 +346,16 @@ NB_MODULE(_core, m) {
   numpy = new Numpy{np.attr("empty"), type("uint32"), type("uint64"), type("float64")};
 
   PyObject* const error = PyErr_NewExceptionWithDoc(
-      "graphlane.Error", "A graph, a file or a device that cannot be used, in one line. `errno` says what kind.",
+      "graphlane.Error",
+      "A graph, a file or a device that cannot be used, in one line. `errno` says what kind.",
       PyExc_RuntimeError, nullptr);
   if (error == nullptr) throw nb::python_error();
   m.attr("Error") = nb::handle(error);
   nb::register_exception_translator(translate, error);
 
   nb::class_<ListGraph>(m, "ListGraph")
-      .def(nb::init<const std::string&, uint64_t, bool, bool>(), nb::arg("path"), nb::arg("cache_bytes"),
-           nb::arg("in_memory"), nb::arg("weights"))
+      .def(nb::init<const std::string&, uint64_t, bool, bool>(), nb::arg("path"),
+           nb::arg("cache_bytes"), nb::arg("in_memory"), nb::arg("weights"))
       .def_prop_ro("num_vertices", [](const ListGraph& g) { return g.graph().vertex_count(); })
       .def_prop_ro("num_arcs", [](const ListGraph& g) { return g.graph().arc_count(); })
       .def_prop_ro("num_edges", [](const ListGraph& g) { return g.graph().header().edge_count; })
@@ -338,35 +365,42 @@ NB_MODULE(_core, m) {
       .def("degree", &ListGraph::degree, nb::arg("vertex"), nb::arg("side"))
       .def("degrees", &ListGraph::degrees, nb::arg("first"), nb::arg("into"), nb::arg("side"))
       .def("neighbors", &ListGraph::neighbors, nb::arg("vertex"), nb::arg("side"))
-      .def("multi_neighbors", &ListGraph::multi_neighbors, nb::arg("ids"), nb::arg("side"), nb::arg("weights"));
+      .def("multi_neighbors", &ListGraph::multi_neighbors, nb::arg("ids"), nb::arg("side"),
+           nb::arg("weights"));
 
   nb::class_<KeyedGraph>(m, "KeyedGraph")
-      .def(nb::init<const std::string&, uint64_t, bool>(), nb::arg("path"), nb::arg("cache_bytes"), nb::arg("in_memory"))
+      .def(nb::init<const std::string&, uint64_t, bool>(), nb::arg("path"), nb::arg("cache_bytes"),
+           nb::arg("in_memory"))
       .def_prop_ro("num_vertices", [](const KeyedGraph& g) { return g.header().vertex_count; })
       .def_prop_ro("num_arcs", [](const KeyedGraph& g) { return g.header().arc_count; })
       .def_prop_ro("directed", [](const KeyedGraph& g) { return g.header().is_directed; })
-      .def_prop_ro("weight_type", [](const KeyedGraph& g) { return std::string(name_of(g.header().weight)); })
+      .def_prop_ro("weight_type",
+                   [](const KeyedGraph& g) { return std::string(name_of(g.header().weight)); })
       .def("degrees", &KeyedGraph::degrees, nb::arg("into"), nb::arg("side"))
-      .def("multi_neighbors", &KeyedGraph::multi_neighbors, nb::arg("ids"), nb::arg("side"), nb::arg("weights"));
+      .def("multi_neighbors", &KeyedGraph::multi_neighbors, nb::arg("ids"), nb::arg("side"),
+           nb::arg("weights"));
 
   nb::class_<BlockGraph>(m, "BlockGraph")
       .def(nb::init<const std::string&>(), nb::arg("path"))
       .def_prop_ro("num_vertices", [](const BlockGraph& g) { return g.header().vertex_count; })
       .def_prop_ro("num_arcs", [](const BlockGraph& g) { return g.header().arc_count; })
       .def_prop_ro("directed", [](const BlockGraph& g) { return g.header().is_directed; })
-      .def_prop_ro("weight_type", [](const BlockGraph& g) { return std::string(name_of(g.header().weight)); })
+      .def_prop_ro("weight_type",
+                   [](const BlockGraph& g) { return std::string(name_of(g.header().weight)); })
       .def_prop_ro("partitions", [](const BlockGraph& g) { return g.header().partitions; })
       .def("first_vertex", &BlockGraph::first_vertex, nb::arg("row"))
       .def("row", &BlockGraph::row, nb::arg("row"), nb::arg("side"));
 
   nb::class_<BvGraph>(m, "BvGraph")
-      .def(nb::init<nb::object, const std::string&, uint64_t, uint32_t, uint32_t, uint32_t, const std::vector<int>&>(),
-           nb::arg("bits"), nb::arg("name"), nb::arg("vertex_count"), nb::arg("window"), nb::arg("interval_length_min"),
-           nb::arg("zeta_k"), nb::arg("codes"))
+      .def(nb::init<nb::object, const std::string&, uint64_t, uint32_t, uint32_t, uint32_t,
+                    const std::vector<int>&>(),
+           nb::arg("bits"), nb::arg("name"), nb::arg("vertex_count"), nb::arg("window"),
+           nb::arg("interval_length_min"), nb::arg("zeta_k"), nb::arg("codes"))
       .def("read", &BvGraph::read, nb::arg("count"));
 
   nb::class_<FileReader>(m, "FileReader")
-      .def(nb::init<const std::string&, const std::string&>(), nb::arg("directory"), nb::arg("name"))
+      .def(nb::init<const std::string&, const std::string&>(), nb::arg("directory"),
+           nb::arg("name"))
       .def_prop_ro("size", &FileReader::size)
       .def("read", &FileReader::read, nb::arg("offset"), nb::arg("into"));
   m.attr("__version__") = GRAPHLANE_VERSION;

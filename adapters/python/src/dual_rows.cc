@@ -17,7 +17,8 @@ void append_numbers(const ListBatch& batch, std::vector<double>& to) {
 // Lists come in order, vertices without any are left out.
 class RowSink final : public ListSink {
  public:
-  RowSink(uint64_t first_vertex, WeightKind weight, DualRows::Row& row) : first_(first_vertex), weight_(weight), row_(row) {}
+  RowSink(uint64_t first_vertex, WeightKind weight, DualRows::Row& row)
+      : first_(first_vertex), weight_(weight), row_(row) {}
 
   Outcome<void> take(ListBatch& batch) override {
     for (size_t i = 0; i < batch.vertices.size(); ++i) {

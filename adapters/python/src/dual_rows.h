@@ -1,4 +1,5 @@
-// DualRows: a graph of the format `dual`, read by whole rows of blocks: the lists of one interval of vertices.
+// DualRows: a graph of the format `dual`, read by whole rows of blocks: the lists of one interval
+// of vertices.
 //
 // Threads: any, at once.
 #pragma once

@@ -1,5 +1,5 @@
-// PageGraph: lists of a graph of the format `pages`, many at once. The pages have no table of degrees: a list's length
-// is known when it has been read.
+// PageGraph: lists of a graph of the format `pages`, many at once. The pages have no table of
+// degrees: a list's length is known when it has been read.
 //
 // Threads: one call at a time; calls of several threads wait for one another.
 #pragma once
@@ -16,7 +16,8 @@ namespace graphlane::python {
 class PageGraph {
  public:
   // `cache_bytes`: for values that were read, of both directions.
-  static Outcome<std::unique_ptr<PageGraph>> open(const std::string& path, uint64_t cache_bytes, bool in_memory);
+  static Outcome<std::unique_ptr<PageGraph>> open(const std::string& path, uint64_t cache_bytes,
+                                                  bool in_memory);
 
   const GraphHeader& header() const { return graph_->pages().header(); }
 
@@ -26,7 +27,8 @@ class PageGraph {
     std::vector<double> weights;  // empty: not wanted
   };
   // ERANGE: one of the vertices is none.
-  Outcome<void> read(Direction direction, std::span<const uint64_t> vertices, bool weights, Lists& into);
+  Outcome<void> read(Direction direction, std::span<const uint64_t> vertices, bool weights,
+                     Lists& into);
   // Of all vertices, by one pass over the pages.
   Outcome<void> degrees(Direction direction, std::span<uint64_t> into);
 

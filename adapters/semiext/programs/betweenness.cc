@@ -1,6 +1,7 @@
-// Betweenness (Brandes), of the shortest paths from one source, or summed over several: forward, numbers of paths are
-// sent along out-lists, level by level; backward, each vertex pulls what depends on it over the same lists. Each arc
-// is a path of its own where there are duplicates. Ends of paths count nothing.
+// Betweenness (Brandes), of the shortest paths from one source, or summed over several: forward,
+// numbers of paths are sent along out-lists, level by level; backward, each vertex pulls what
+// depends on it over the same lists. Each arc is a path of its own where there are duplicates. Ends
+// of paths count nothing.
 #include "adapters/semiext/program.h"
 
 namespace graphlane::semiext {
@@ -26,7 +27,9 @@ class ForwardSweep {
     counts.level[source] = 0;
     counts.paths[source] = 1;
   }
-  void run(Engine<ForwardSweep>::Context& ctx, VertexId v) { ctx.request_vertex(v, v, EdgeSide::kOut); }
+  void run(Engine<ForwardSweep>::Context& ctx, VertexId v) {
+    ctx.request_vertex(v, v, EdgeSide::kOut);
+  }
   void run_on_vertex(Engine<ForwardSweep>::Context& ctx, VertexId v, const ListView& list) {
     ctx.multicast_msg(list.neighbours, counts_.paths[v]);
   }
@@ -45,21 +48,28 @@ class ForwardSweep {
 
 class BackwardSweep {
  public:
-  explicit BackwardSweep(PathCounts& counts) : counts_(counts), level_(counts.level_begins.size() - 1) {
+  explicit BackwardSweep(PathCounts& counts)
+      : counts_(counts), level_(counts.level_begins.size() - 1) {
     std::fill(counts.dependency.begin(), counts.dependency.end(), 0.0);
   }
-  // The next level to pull: the last but one first, as nothing depends on the last. Before the run, too.
+  // The next level to pull: the last but one first, as nothing depends on the last. Before the run,
+  // too.
   void activate_level(Engine<BackwardSweep>& engine) {
     if (level_ < 2) return;
     --level_;
     const size_t begin = counts_.level_begins[level_ - 1];
-    engine.activate_vertices(std::span(counts_.order).subspan(begin, counts_.level_begins[level_] - begin));
+    engine.activate_vertices(
+        std::span(counts_.order).subspan(begin, counts_.level_begins[level_] - begin));
   }
-  void run(Engine<BackwardSweep>::Context& ctx, VertexId v) { ctx.request_vertex(v, v, EdgeSide::kOut); }
+  void run(Engine<BackwardSweep>::Context& ctx, VertexId v) {
+    ctx.request_vertex(v, v, EdgeSide::kOut);
+  }
   void run_on_vertex(Engine<BackwardSweep>::Context&, VertexId v, const ListView& list) {
     double sum = 0;
     for (const VertexId u : list.neighbours) {
-      if (counts_.level[u] == counts_.level[v] + 1) sum += (1 + counts_.dependency[u]) / counts_.paths[u];
+      if (counts_.level[u] == counts_.level[v] + 1) {
+        sum += (1 + counts_.dependency[u]) / counts_.paths[u];
+      }
     }
     counts_.dependency[v] = sum * counts_.paths[v];
   }
@@ -79,7 +89,9 @@ void order_by_level(PathCounts& counts) {
                    [&](VertexId a, VertexId b) { return counts.level[a] < counts.level[b]; });
   counts.level_begins.assign(1, 0);
   for (size_t i = 1; i < counts.order.size(); ++i) {
-    if (counts.level[counts.order[i]] != counts.level[counts.order[i - 1]]) counts.level_begins.push_back(i);
+    if (counts.level[counts.order[i]] != counts.level[counts.order[i - 1]]) {
+      counts.level_begins.push_back(i);
+    }
   }
   counts.level_begins.push_back(counts.order.size());
 }
@@ -90,7 +102,8 @@ Outcome<AlgorithmResult> run_betweenness(const ProgramRun& run) {
   const auto sources = sources_of(run.options, run.graph.vertex_count(), run.graph.path());
   if (!sources) return sources.error();
   const size_t n = run.graph.vertex_count();
-  PathCounts counts{std::vector<int32_t>(n), std::vector<double>(n), std::vector<double>(n), {}, {}};
+  PathCounts counts{
+      std::vector<int32_t>(n), std::vector<double>(n), std::vector<double>(n), {}, {}};
   std::vector<double> total(n);
   AlgorithmResult result;
   for (const VertexId source : *sources) {

@@ -1,7 +1,8 @@
 // Breadth-first search from one vertex: levels and parents.
 //
-// Pushes along out-lists, and pulls over in-lists while the frontier has more arcs than are left to look at
-// (Beamer). The parent is the lowest vertex of the level before, whichever way and with however many threads.
+// Pushes along out-lists, and pulls over in-lists while the frontier has more arcs than are left to
+// look at (Beamer). The parent is the lowest vertex of the level before, whichever way and with
+// however many threads.
 #include "adapters/semiext/program.h"
 
 namespace graphlane::semiext {
@@ -13,8 +14,11 @@ constexpr uint64_t kPullGain = 15;
 class Bfs {
  public:
   Bfs(const Graph& graph, WorkerPool& pool, VertexId source)
-      : graph_(graph), level_(graph.vertex_count(), -1), parent_(graph.vertex_count(), kNoVertex),
-        unreached_((uint64_t{graph.vertex_count()} + kBits - 1) / kBits, 0), found_(pool) {
+      : graph_(graph),
+        level_(graph.vertex_count(), -1),
+        parent_(graph.vertex_count(), kNoVertex),
+        unreached_((uint64_t{graph.vertex_count()} + kBits - 1) / kBits, 0),
+        found_(pool) {
     level_[source] = 0;
     parent_[source] = source;
     frontier_arcs_ = graph.degree(source, EdgeSide::kOut);
@@ -23,7 +27,8 @@ class Bfs {
 
   Next begin_iteration(Engine<Bfs>& engine) {
     if (engine.active_count() == 0) return Next::kStop;
-    const bool pulled = std::exchange(pulls_, frontier_arcs_ > arcs_left_ / (graph_.is_in_memory() ? kPullGain : 1));
+    const bool pulled = std::exchange(
+        pulls_, frontier_arcs_ > arcs_left_ / (graph_.is_in_memory() ? kPullGain : 1));
     if (!pulls_) return Next::kActive;
     if (!pulled) find_unreached(engine.pool());
     return Next::kSelected;
@@ -41,7 +46,8 @@ class Bfs {
         if (!ctx.is_active(u)) continue;
         level_[v] = next;
         parent_[v] = u;
-        std::atomic_ref(unreached_[v / kBits]).fetch_and(~(uint64_t{1} << v % kBits), std::memory_order_relaxed);
+        std::atomic_ref(unreached_[v / kBits])
+            .fetch_and(~(uint64_t{1} << v % kBits), std::memory_order_relaxed);
         return found(ctx, v);
       }
       return;
@@ -89,8 +95,11 @@ class Bfs {
     result.summary = {{"reached", all.reached}, {"depth", all.depth}, {"arcs", all.arcs}};
     if (!wants_values) return result;
     std::vector<int64_t> parents(parent_.size());
-    for (size_t v = 0; v < parents.size(); ++v) parents[v] = parent_[v] == kNoVertex ? -1 : int64_t{parent_[v]};
-    result.columns = {{"level", std::vector<int32_t>(level_.begin(), level_.end())}, {"parent", std::move(parents)}};
+    for (size_t v = 0; v < parents.size(); ++v) {
+      parents[v] = parent_[v] == kNoVertex ? -1 : int64_t{parent_[v]};
+    }
+    result.columns = {{"level", std::vector<int32_t>(level_.begin(), level_.end())},
+                      {"parent", std::move(parents)}};
     return result;
   }
 
@@ -105,7 +114,8 @@ class Bfs {
         const uint64_t count = std::min<uint64_t>(kBits, level_.size() - first);
         uint64_t bits = 0;
         for (uint64_t i = 0; i < count; ++i) {
-          const bool wanted = (level_[first + i] < 0) & (graph_.degree(static_cast<VertexId>(first + i), EdgeSide::kIn) > 0);
+          const bool wanted = (level_[first + i] < 0) &
+                              (graph_.degree(static_cast<VertexId>(first + i), EdgeSide::kIn) > 0);
           bits |= uint64_t{wanted} << i;
         }
         unreached_[word] = bits;
@@ -145,7 +155,9 @@ Outcome<AlgorithmResult> run_bfs(const ProgramRun& run) {
   if (sources->empty()) {
     AlgorithmResult empty;
     empty.summary = {{"reached", 0}, {"depth", 0}, {"arcs", 0}};
-    if (run.wants_values) empty.columns = {{"level", std::vector<int32_t>()}, {"parent", std::vector<int64_t>()}};
+    if (run.wants_values) {
+      empty.columns = {{"level", std::vector<int32_t>()}, {"parent", std::vector<int64_t>()}};
+    }
     return empty;
   }
   Bfs bfs(run.graph, run.pool, sources->front());

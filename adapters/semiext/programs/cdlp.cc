@@ -1,6 +1,7 @@
-// Community detection by label propagation, as LDBC Graphalytics defines it: in each synchronous iteration a vertex
-// takes the label that most of its neighbours have, the smallest of those. Each arc counts, so that a neighbour
-// in both directions of a directed graph counts twice. 10 iterations, unless given.
+// Community detection by label propagation, as LDBC Graphalytics defines it: in each synchronous
+// iteration a vertex takes the label that most of its neighbours have, the smallest of those. Each
+// arc counts, so that a neighbour in both directions of a directed graph counts twice. 10
+// iterations, unless given.
 #include "adapters/semiext/program.h"
 
 namespace graphlane::semiext {
@@ -11,7 +12,10 @@ constexpr uint64_t kLabelIterations = 10;
 class LabelPropagation {
  public:
   LabelPropagation(const Graph& graph, WorkerPool& pool, uint64_t iterations)
-      : iterations_(iterations), label_(graph.vertex_count()), next_(graph.vertex_count()), seen_(pool) {
+      : iterations_(iterations),
+        label_(graph.vertex_count()),
+        next_(graph.vertex_count()),
+        seen_(pool) {
     for (VertexId v = 0; v < label_.size(); ++v) label_[v] = v;
   }
 
@@ -19,7 +23,9 @@ class LabelPropagation {
     return engine.iteration() < iterations_ && engine.vertex_count() > 0 ? Next::kAll : Next::kStop;
   }
 
-  void run(Engine<LabelPropagation>::Context& ctx, VertexId v) { ctx.request_vertex(v, v, EdgeSide::kBoth); }
+  void run(Engine<LabelPropagation>::Context& ctx, VertexId v) {
+    ctx.request_vertex(v, v, EdgeSide::kBoth);
+  }
 
   void run_on_vertex(Engine<LabelPropagation>::Context& ctx, VertexId v, const ListView& list) {
     std::vector<VertexId>& seen = seen_[ctx.worker()];
@@ -59,9 +65,13 @@ Outcome<AlgorithmResult> run_cdlp(const ProgramRun& run) {
     std::vector<uint32_t> size(program.labels().size());
     for (const VertexId label : program.labels()) ++size[label];
     AlgorithmResult result;
-    result.summary = {{"communities", size.size() - static_cast<size_t>(std::count(size.begin(), size.end(), 0u))},
+    result.summary = {{"communities",
+                       size.size() - static_cast<size_t>(std::count(size.begin(), size.end(), 0u))},
                       {"largest", size.empty() ? 0 : *std::max_element(size.begin(), size.end())}};
-    if (run.wants_values) result.columns = {{"label", std::vector<VertexId>(program.labels().begin(), program.labels().end())}};
+    if (run.wants_values) {
+      result.columns = {
+          {"label", std::vector<VertexId>(program.labels().begin(), program.labels().end())}};
+    }
     return result;
   });
 }

@@ -1,6 +1,6 @@
-// Core numbers, of the graph as an undirected one without loops and duplicates: the largest k such that the vertex is
-// in a subgraph whose vertices all have k neighbours there. Vertices with fewest neighbours are removed first, and
-// tell those that stay.
+// Core numbers, of the graph as an undirected one without loops and duplicates: the largest k such
+// that the vertex is in a subgraph whose vertices all have k neighbours there. Vertices with fewest
+// neighbours are removed first, and tell those that stay.
 #include "adapters/semiext/neighbours.h"
 #include "adapters/semiext/program.h"
 
@@ -75,7 +75,8 @@ Outcome<AlgorithmResult> run_kcore(const ProgramRun& run) {
   Engine<Cores> engine(run.graph, run.pool, cores);
   return run_program(run, "kcore", engine, [&] {
     AlgorithmResult result;
-    result.summary = {{"largest_core", cores.degeneracy()}, {"vertices_in_it", cores.count_of(cores.degeneracy())}};
+    result.summary = {{"largest_core", cores.degeneracy()},
+                      {"vertices_in_it", cores.count_of(cores.degeneracy())}};
     if (run.wants_values) result.columns = {{"core", cores.take_cores()}};
     return result;
   });

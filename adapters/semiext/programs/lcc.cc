@@ -11,7 +11,9 @@ Outcome<AlgorithmResult> run_lcc(const ProgramRun& run) {
     std::vector<double> coefficient(run.graph.vertex_count());
     engine.for_all_vertices([&](VertexId v) {
       const double degree = program.degrees()[v];
-      if (degree >= 2) coefficient[v] = static_cast<double>(program.counts()[v]) / (degree * (degree - 1));
+      if (degree >= 2) {
+        coefficient[v] = static_cast<double>(program.counts()[v]) / (degree * (degree - 1));
+      }
     });
     const double sum = run.pool.sum_blocks(coefficient.size(), [&](uint64_t begin, uint64_t end) {
       double part = 0;
@@ -19,8 +21,9 @@ Outcome<AlgorithmResult> run_lcc(const ProgramRun& run) {
       return part;
     });
     AlgorithmResult result;
-    result.summary = {{"mean", coefficient.empty() ? 0 : sum / static_cast<double>(coefficient.size())},
-                      {"triangles", program.total()}};
+    result.summary = {
+        {"mean", coefficient.empty() ? 0 : sum / static_cast<double>(coefficient.size())},
+        {"triangles", program.total()}};
     if (run.wants_values) result.columns = {{"coefficient", std::move(coefficient)}};
     return result;
   });

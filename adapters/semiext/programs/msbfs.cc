@@ -16,7 +16,8 @@ class ManySearches {
   ManySearches(const Graph& graph, WorkerPool& pool, std::span<const VertexId> sources)
       : seen_(graph.vertex_count()),
         now_(graph.vertex_count()),
-        coming_{std::vector<uint64_t>(graph.vertex_count()), std::vector<uint64_t>(graph.vertex_count())},
+        coming_{std::vector<uint64_t>(graph.vertex_count()),
+                std::vector<uint64_t>(graph.vertex_count())},
         counts_(pool) {
     for (size_t i = 0; i < sources.size(); ++i) coming_[0][sources[i]] |= uint64_t{1} << i;
   }
@@ -61,7 +62,9 @@ class ManySearches {
     result.summary = {{"sources", sources.size()}, {"search", all}};
     if (!wants_values) return result;
     std::vector<uint32_t> counts(seen_.size());
-    for (size_t v = 0; v < counts.size(); ++v) counts[v] = static_cast<uint32_t>(std::popcount(seen_[v]));
+    for (size_t v = 0; v < counts.size(); ++v) {
+      counts[v] = static_cast<uint32_t>(std::popcount(seen_[v]));
+    }
     result.columns = {{"sources", std::move(counts)}, {"bits", std::move(seen_)}};
     return result;
   }
@@ -89,12 +92,15 @@ Outcome<AlgorithmResult> run_msbfs(const ProgramRun& run) {
   if (run.options.sources.empty()) {
     sources->clear();
     const size_t wanted = std::min<size_t>(kSourcesMax, count);
-    for (size_t i = 0; i < wanted; ++i) sources->push_back(static_cast<VertexId>(uint64_t{count} * i / wanted));
+    for (size_t i = 0; i < wanted; ++i) {
+      sources->push_back(static_cast<VertexId>(uint64_t{count} * i / wanted));
+    }
   }
   ManySearches searches(run.graph, run.pool, *sources);
   Engine<ManySearches> engine(run.graph, run.pool, searches);
   engine.activate_vertices(*sources);
-  return run_program(run, "msbfs", engine, [&] { return searches.result(*sources, run.wants_values); });
+  return run_program(run, "msbfs", engine,
+                     [&] { return searches.result(*sources, run.wants_values); });
 }
 
 }  // namespace graphlane::semiext

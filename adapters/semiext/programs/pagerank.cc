@@ -2,8 +2,9 @@
 //
 //   rank'(v) = (1 - d) / n + d * (sum over in-neighbours u of rank(u) / out-degree(u) + lost / n)
 //
-// `lost` is the rank of vertices without out-arcs (uniform), or 0 (none). Each vertex pulls over its in-list, so
-// nothing is shared, and sums have one order: the result is the same whatever the threads.
+// `lost` is the rank of vertices without out-arcs (uniform), or 0 (none). Each vertex pulls over
+// its in-list, so nothing is shared, and sums have one order: the result is the same whatever the
+// threads.
 #include <cmath>
 
 #include "adapters/semiext/program.h"
@@ -19,7 +20,8 @@ class PageRank {
   PageRank(const Graph& graph, const AlgorithmOptions& options)
       : graph_(graph),
         options_(options),
-        iterations_(options.iterations.value_or(options.tolerance ? kPageRankIterationsMax : kPageRankIterations)),
+        iterations_(options.iterations.value_or(options.tolerance ? kPageRankIterationsMax
+                                                                  : kPageRankIterations)),
         rank_(graph.vertex_count(), 1.0 / std::max<double>(1, graph.vertex_count())),
         share_(graph.vertex_count()) {}
 
@@ -29,18 +31,22 @@ class PageRank {
   std::vector<double> take_rank() { return std::move(rank_); }
 
   Next begin_iteration(Engine<PageRank>& engine) {
-    const bool settled = options_.tolerance && engine.iteration() > 0 && moved_ <= *options_.tolerance;
-    if (settled || engine.iteration() >= iterations_ || engine.vertex_count() == 0) return Next::kStop;
+    const bool settled =
+        options_.tolerance && engine.iteration() > 0 && moved_ <= *options_.tolerance;
+    if (settled || engine.iteration() >= iterations_ || engine.vertex_count() == 0) {
+      return Next::kStop;
+    }
     const double n = engine.vertex_count();
-    const double lost = engine.pool().sum_blocks(engine.vertex_count(), [&](uint64_t begin, uint64_t end) {
-      double lost_here = 0;
-      for (uint64_t v = begin; v < end; ++v) {
-        const uint64_t degree = graph_.degree(static_cast<VertexId>(v), EdgeSide::kOut);
-        share_[v] = degree == 0 ? 0 : rank_[v] / static_cast<double>(degree);
-        if (degree == 0) lost_here += rank_[v];
-      }
-      return lost_here;
-    });
+    const double lost =
+        engine.pool().sum_blocks(engine.vertex_count(), [&](uint64_t begin, uint64_t end) {
+          double lost_here = 0;
+          for (uint64_t v = begin; v < end; ++v) {
+            const uint64_t degree = graph_.degree(static_cast<VertexId>(v), EdgeSide::kOut);
+            share_[v] = degree == 0 ? 0 : rank_[v] / static_cast<double>(degree);
+            if (degree == 0) lost_here += rank_[v];
+          }
+          return lost_here;
+        });
     base_ = (1 - options_.damping) / n;
     if (options_.dangling == Dangling::kUniform) base_ += options_.damping * lost / n;
     if (options_.tolerance) before_ = rank_;
@@ -94,11 +100,12 @@ Outcome<AlgorithmResult> run_pagerank(const ProgramRun& run) {
     AlgorithmResult result;
     result.summary = {{"iterations", engine.iteration()}};
     if (run.options.tolerance) result.summary["moved"] = pagerank.moved();
-    result.summary["sum"] = run.pool.sum_blocks(pagerank.rank().size(), [&](uint64_t begin, uint64_t end) {
-      double sum = 0;
-      for (uint64_t v = begin; v < end; ++v) sum += pagerank.rank()[v];
-      return sum;
-    });
+    result.summary["sum"] =
+        run.pool.sum_blocks(pagerank.rank().size(), [&](uint64_t begin, uint64_t end) {
+          double sum = 0;
+          for (uint64_t v = begin; v < end; ++v) sum += pagerank.rank()[v];
+          return sum;
+        });
     result.summary["top"] = top_ten(pagerank.rank());
     if (run.wants_values) result.columns = {{"rank", pagerank.take_rank()}};
     return result;

@@ -18,9 +18,11 @@ class DeltaPageRank {
         tolerance_(options.tolerance.value_or(kDeltaTolerance)),
         // The rest that stays below it, with all that would follow, is half of the tolerance over
         // all vertices.
-        least_((1 - options.damping) * tolerance_ / (2 * std::max<double>(1, graph.vertex_count()))),
+        least_((1 - options.damping) * tolerance_ /
+               (2 * std::max<double>(1, graph.vertex_count()))),
         rank_(graph.vertex_count()),
-        coming_(graph.vertex_count(), (1 - options.damping) / std::max<double>(1, graph.vertex_count())),
+        coming_(graph.vertex_count(),
+                (1 - options.damping) / std::max<double>(1, graph.vertex_count())),
         taken_(graph.vertex_count()),
         lost_(pool) {}
 
@@ -37,7 +39,8 @@ class DeltaPageRank {
   }
 
   void run_on_vertex(Engine<DeltaPageRank>::Context& ctx, VertexId v, const ListView& list) {
-    ctx.multicast_msg(list.neighbours, options_.damping * taken_[v] / static_cast<double>(list.neighbours.size()));
+    ctx.multicast_msg(list.neighbours,
+                      options_.damping * taken_[v] / static_cast<double>(list.neighbours.size()));
   }
 
   void run_on_message(Engine<DeltaPageRank>::Context& ctx, VertexId v, double share) {
@@ -45,7 +48,8 @@ class DeltaPageRank {
     if (coming_[v] > least_) ctx.activate_vertex(v);
   }
 
-  // The rank of vertices without out-arcs is dealt out to all once nothing else moves, or there is much of it.
+  // The rank of vertices without out-arcs is dealt out to all once nothing else moves, or there is
+  // much of it.
   void end_iteration(Engine<DeltaPageRank>& engine) {
     lost_.fold([&](double& lost) { lost_sum_ += std::exchange(lost, 0); });
     if (options_.dangling == Dangling::kNone) return;
@@ -75,10 +79,13 @@ class DeltaPageRank {
 
 Outcome<AlgorithmResult> run_pagerank_delta(const ProgramRun& run) {
   if (run.options.iterations) {
-    return make_error(EINVAL, "pagerank-delta: goes to a --tolerance: `pagerank` takes --iterations");
+    return make_error(EINVAL,
+                      "pagerank-delta: goes to a --tolerance: `pagerank` takes --iterations");
   }
   if (run.options.tolerance == 0.0 || run.options.damping >= 1) {
-    return make_error(EINVAL, "pagerank-delta: would not end: it needs a --tolerance above 0 and a --damping below 1");
+    return make_error(
+        EINVAL,
+        "pagerank-delta: would not end: it needs a --tolerance above 0 and a --damping below 1");
   }
   DeltaPageRank pagerank(run.graph, run.pool, run.options);
   Engine<DeltaPageRank> engine(run.graph, run.pool, pagerank);

@@ -11,10 +11,12 @@ namespace {
 
 class LargestScans {
  public:
-  LargestScans(const Graph& graph, WorkerPool& pool) : graph_(graph), scan_(graph.vertex_count()), workers_(pool) {}
+  LargestScans(const Graph& graph, WorkerPool& pool)
+      : graph_(graph), scan_(graph.vertex_count()), workers_(pool) {}
 
   static EngineOptions options(const Graph& graph) {
-    EngineOptions options{.running_max = 1000, .order = std::vector<VertexId>(graph.vertex_count())};
+    EngineOptions options{.running_max = 1000,
+                          .order = std::vector<VertexId>(graph.vertex_count())};
     std::iota(options.order.begin(), options.order.end(), 0u);
     std::stable_sort(options.order.begin(), options.order.end(), [&](VertexId a, VertexId b) {
       return graph.degree(a, EdgeSide::kBoth) > graph.degree(b, EdgeSide::kBoth);
@@ -62,7 +64,8 @@ class LargestScans {
   void add(VertexId v, uint64_t edges) {
     scan_[v] = static_cast<double>(edges);
     MutexLock lock(mu_);
-    largest_.insert(std::upper_bound(largest_.begin(), largest_.end(), scan_[v], std::greater<>()), scan_[v]);
+    largest_.insert(std::upper_bound(largest_.begin(), largest_.end(), scan_[v], std::greater<>()),
+                    scan_[v]);
     if (largest_.size() < 10) return;
     largest_.resize(10);
     tenth_.store(largest_.back(), std::memory_order_relaxed);
@@ -96,7 +99,8 @@ Outcome<AlgorithmResult> run_scan(const ProgramRun& run) {
   return run_program(run, "scan", engine, [&] {
     std::vector<double> scans(run.graph.vertex_count());
     for (VertexId v = 0; v < scans.size(); ++v) {
-      scans[v] = static_cast<double>(program.degrees()[v]) + static_cast<double>(program.counts()[v]);
+      scans[v] =
+          static_cast<double>(program.degrees()[v]) + static_cast<double>(program.counts()[v]);
     }
     return scan_result(std::move(scans), true);
   });

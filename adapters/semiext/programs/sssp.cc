@@ -1,6 +1,7 @@
-// Single-source shortest paths: a vertex with a new, lower distance tells its out-neighbours (Bellman-Ford over the
-// frontier). Distances are float64 sums of the float32 weights along a path, from the source on; the smallest
-// sum is the same in whichever order it is found. A graph without weights has 1 on each arc.
+// Single-source shortest paths: a vertex with a new, lower distance tells its out-neighbours
+// (Bellman-Ford over the frontier). Distances are float64 sums of the float32 weights along a path,
+// from the source on; the smallest sum is the same in whichever order it is found. A graph without
+// weights has 1 on each arc.
 #include <limits>
 
 #include "adapters/semiext/program.h"
@@ -25,8 +26,10 @@ class ShortestPaths {
     for (size_t i = 0; i < list.neighbours.size(); ++i) {
       const double weight = list.weights.empty() ? 1.0 : list.weights[i];
       if (!(weight >= 0)) {
-        ctx.fail(make_error(EINVAL, "{}: the arc from {} to {} has the weight {}: shortest paths need weights from 0 on",
-                            ctx.graph().path(), v, list.neighbours[i], weight));
+        ctx.fail(make_error(
+            EINVAL,
+            "{}: the arc from {} to {} has the weight {}: shortest paths need weights from 0 on",
+            ctx.graph().path(), v, list.neighbours[i], weight));
         return;
       }
       const VertexId u = list.neighbours[i];
@@ -44,7 +47,9 @@ class ShortestPaths {
     }
     AlgorithmResult result{.unreached = "infinity"};
     result.summary = {{"reached", reached}, {"farthest", farthest}};
-    if (wants_values) result.columns = {{"distance", std::vector<double>(distance_.begin(), distance_.end())}};
+    if (wants_values) {
+      result.columns = {{"distance", std::vector<double>(distance_.begin(), distance_.end())}};
+    }
     return result;
   }
 

@@ -1,5 +1,6 @@
-// Triangles of the graph as an undirected one without loops and duplicates. Each is found once: by its vertex of highest
-// rank (degree, then number), which looks at the lists of its neighbours of lower rank, the short ones.
+// Triangles of the graph as an undirected one without loops and duplicates. Each is found once: by
+// its vertex of highest rank (degree, then number), which looks at the lists of its neighbours of
+// lower rank, the short ones.
 #pragma once
 
 #include "adapters/semiext/neighbourhoods.h"
@@ -9,7 +10,8 @@ namespace graphlane::semiext {
 
 class TriangleProgram {
  public:
-  enum class Counts { kNone, kTriangles, kArcs };  // of each vertex; arcs: between its neighbours, LDBC's measure
+  // of each vertex; arcs: between its neighbours, LDBC's measure
+  enum class Counts { kNone, kTriangles, kArcs };
 
   TriangleProgram(const Graph& graph, WorkerPool& pool, Counts counts)
       : graph_(graph),
@@ -18,12 +20,14 @@ class TriangleProgram {
         count_(counts == Counts::kNone ? 0 : graph.vertex_count()),
         workers_(pool) {}
 
-  // Vertical parts about as large as the cache: the lists of a part are read once, and found in the cache from then on.
+  // Vertical parts about as large as the cache: the lists of a part are read once, and found in the
+  // cache from then on.
   static EngineOptions options(const Graph& graph) {
     EngineOptions options;
     if (graph.is_in_memory()) return options;
     const uint64_t bytes = graph.list_bytes(EdgeSide::kOut) * (graph.is_directed() ? 2 : 1);
-    options.vertical_parts = static_cast<uint32_t>(std::clamp<uint64_t>(bytes / graph.cache_bytes(), 1, 8));
+    options.vertical_parts =
+        static_cast<uint32_t>(std::clamp<uint64_t>(bytes / graph.cache_bytes(), 1, 8));
     return options;
   }
 
@@ -31,7 +35,9 @@ class TriangleProgram {
     return engine.iteration() == 0 && engine.vertex_count() > 0 ? Next::kAll : Next::kStop;
   }
 
-  void run(Engine<TriangleProgram>::Context& ctx, VertexId v) { ctx.request_vertex(v, v, EdgeSide::kBoth); }
+  void run(Engine<TriangleProgram>::Context& ctx, VertexId v) {
+    ctx.request_vertex(v, v, EdgeSide::kBoth);
+  }
 
   void run_on_vertex(Engine<TriangleProgram>::Context& ctx, VertexId v, const ListView& list) {
     Worker& own = workers_[ctx.worker()];
@@ -66,7 +72,8 @@ class TriangleProgram {
   };
 
   bool is_below(VertexId a, VertexId b) const {
-    const uint64_t of_a = graph_.degree(a, EdgeSide::kBoth), of_b = graph_.degree(b, EdgeSide::kBoth);
+    const uint64_t of_a = graph_.degree(a, EdgeSide::kBoth),
+                   of_b = graph_.degree(b, EdgeSide::kBoth);
     return of_a != of_b ? of_a < of_b : a < b;
   }
 
@@ -77,8 +84,10 @@ class TriangleProgram {
     uint64_t found = 0, arcs_of_others = 0;
     uint32_t arcs_to_u = 1;
     if (counts_arcs) {
-      arcs_to_u = std::lower_bound(members.begin(), members.end(), u,
-                                   [](const Neighbour& m, VertexId id) { return m.vertex < id; })->arcs;
+      arcs_to_u =
+          std::lower_bound(members.begin(), members.end(), u, [](const Neighbour& m, VertexId id) {
+            return m.vertex < id;
+          })->arcs;
     }
     uint64_t arcs_of_v = 0;
     intersect(members, u, list, own.scratch, [&](size_t i, uint32_t arcs) {
@@ -87,7 +96,9 @@ class TriangleProgram {
       ++found;
       arcs_of_v += arcs;
       arcs_of_others += w.arcs;
-      if (counts_ != Counts::kNone) add_shared<uint64_t>(count_[w.vertex], counts_arcs ? arcs_to_u : 1);
+      if (counts_ != Counts::kNone) {
+        add_shared<uint64_t>(count_[w.vertex], counts_arcs ? arcs_to_u : 1);
+      }
     });
     own.total += found;
     if (counts_ == Counts::kNone || found == 0) return;

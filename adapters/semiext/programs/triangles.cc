@@ -5,7 +5,8 @@ namespace graphlane::semiext {
 
 Outcome<AlgorithmResult> run_triangles(const ProgramRun& run) {
   using Counts = TriangleProgram::Counts;
-  TriangleProgram program(run.graph, run.pool, run.wants_values ? Counts::kTriangles : Counts::kNone);
+  TriangleProgram program(run.graph, run.pool,
+                          run.wants_values ? Counts::kTriangles : Counts::kNone);
   Engine<TriangleProgram> engine(run.graph, run.pool, program, TriangleProgram::options(run.graph));
   return run_program(run, "triangles", engine, [&] {
     AlgorithmResult result;

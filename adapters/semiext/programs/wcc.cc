@@ -1,5 +1,5 @@
-// Weakly connected components: union-find, in one pass over the out-lists (Afforest's hooking, Sutton et al.).
-// A component's label is its lowest vertex.
+// Weakly connected components: union-find, in one pass over the out-lists (Afforest's hooking,
+// Sutton et al.). A component's label is its lowest vertex.
 #include "adapters/semiext/program.h"
 
 namespace graphlane::semiext {
@@ -7,7 +7,8 @@ namespace {
 
 class Components {
  public:
-  explicit Components(const Graph& graph) : is_directed_(graph.is_directed()), parent_(graph.vertex_count()) {}
+  explicit Components(const Graph& graph)
+      : is_directed_(graph.is_directed()), parent_(graph.vertex_count()) {}
 
   Next begin_iteration(Engine<Components>& engine) {
     if (engine.iteration() > 0) return Next::kStop;
@@ -15,7 +16,9 @@ class Components {
     return Next::kAll;
   }
 
-  void run(Engine<Components>::Context& ctx, VertexId v) { ctx.request_vertex(v, v, EdgeSide::kOut); }
+  void run(Engine<Components>::Context& ctx, VertexId v) {
+    ctx.request_vertex(v, v, EdgeSide::kOut);
+  }
 
   void run_on_vertex(Engine<Components>::Context&, VertexId v, const ListView& list) {
     for (const VertexId u : list.neighbours) {
@@ -46,8 +49,8 @@ class Components {
       const VertexId low = std::min(left, right);
       VertexId above = load_shared(parent_[high]);
       if (above == low) return;
-      if (above == high &&
-          std::atomic_ref<VertexId>(parent_[high]).compare_exchange_strong(above, low, std::memory_order_relaxed)) {
+      if (above == high && std::atomic_ref<VertexId>(parent_[high])
+                               .compare_exchange_strong(above, low, std::memory_order_relaxed)) {
         return;
       }
       left = load_shared(parent_[load_shared(parent_[high])]);
@@ -77,7 +80,9 @@ Outcome<AlgorithmResult> run_wcc(const ProgramRun& run) {
     }
     AlgorithmResult result;
     result.summary = {{"components", count}, {"largest", label.empty() ? 0 : size[largest]}};
-    if (run.wants_values) result.columns = {{"component", std::vector<VertexId>(label.begin(), label.end())}};
+    if (run.wants_values) {
+      result.columns = {{"component", std::vector<VertexId>(label.begin(), label.end())}};
+    }
     return result;
   });
 }

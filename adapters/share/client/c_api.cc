@@ -67,7 +67,9 @@ Outcome<JobOptions> job_options(const graphlane_share_options& options) {
   layout.vertex_count = options.vertex_count;
   for (uint64_t i = 0; i < options.range_count; ++i) {
     const graphlane_share_range& range = options.ranges[i];
-    layout.ranges.push_back({.partition = range.partition, .file = range.file, .offset = range.offset,
+    layout.ranges.push_back({.partition = range.partition,
+                             .file = range.file,
+                             .offset = range.offset,
                              .length_bytes = range.length_bytes});
   }
   if (options.load != nullptr) {
@@ -109,7 +111,8 @@ int graphlane_share_init_grid(const char* grid, const graphlane_share_options* o
   return guarded([&] {
     auto blocks = read_grid_blocks(grid);
     if (!blocks) return fail(blocks.error());
-    JobOptions translated = common_options(options == nullptr ? graphlane_share_options{} : *options);
+    JobOptions translated =
+        common_options(options == nullptr ? graphlane_share_options{} : *options);
     translated.files = {blocks->file};
     translated.layout = std::move(blocks->layout);
     const int failed = open_job(std::move(translated), job);

@@ -63,7 +63,7 @@ typedef struct graphlane_share_range {
  * job loads for all. Only jobs of one user share these bytes, because no other user can verify
  * them. Called within graphlane_share_sharing().
  */
-typedef int64_t (*graphlane_share_load)(void *context, uint32_t partition, void *memory,
+typedef int64_t (*graphlane_share_load)(void* context, uint32_t partition, void* memory,
                                         uint64_t size_bytes);
 
 /* Leave unused fields 0. */
@@ -71,15 +71,15 @@ typedef struct graphlane_share_options {
   /* The graph's files, 1 to 64, regular and readable. The first one names the graph. Jobs
    * share if this structure says the same of files, partitions and edges.
    * With a loader the files only name the graph and its state. */
-  const char *const *files;
+  const char* const* files;
   uint32_t file_count;
 
   /* 1 to 1048576 partitions: byte ranges that the library reads itself, or a loader. */
   uint32_t partition_count;
-  const graphlane_share_range *ranges;
+  const graphlane_share_range* ranges;
   uint64_t range_count;
   graphlane_share_load load;
-  void *load_context;
+  void* load_context;
 
   /* The size of an edge, and the offset in it of the source vertex, a uint32. The library then
    * cuts partitions into chunks (formula 1) and knows which are active (algorithm 1).
@@ -88,10 +88,10 @@ typedef struct graphlane_share_options {
   uint32_t source_offset_bytes;
   uint64_t vertex_count;
 
-  uint32_t thread_count; /* that process a chunk; 0: 1 */
+  uint32_t thread_count;     /* that process a chunk; 0: 1 */
   uint32_t thread_count_min; /* with so few it can do when many jobs want the cores; how many
                                 a chunk is to have is said with it. 0: as thread_count */
-  uint32_t vertex_bytes; /* of the job's data for a vertex, U_v of formula 1; 0: 8. The
+  uint32_t vertex_bytes;     /* of the job's data for a vertex, U_v of formula 1; 0: 8. The
                             first job's decides; 4096 at most if the coordinator is
                             another user's. */
 
@@ -116,7 +116,7 @@ typedef struct graphlane_share_options {
  *   -ECHILD, -ETIMEDOUT, -ECONNRESET   the coordinator does not start, does not answer, or is full
  *   -EPROTO             the coordinator has another version of the protocol
  */
-int graphlane_share_init(const graphlane_share_options *options, graphlane_share **job);
+int graphlane_share_init(const graphlane_share_options* options, graphlane_share** job);
 
 /* Init() for a GridGraph grid in the directory `grid`. Its P × P blocks are the partitions, in
  * the order of `column`. Partition p has sources of vertex partition p mod P and targets of
@@ -128,8 +128,8 @@ typedef struct graphlane_share_grid {
   uint32_t partitions; /* P */
   uint32_t weighted;   /* 0 or 1 */
 } graphlane_share_grid;
-int graphlane_share_init_grid(const char *grid, const graphlane_share_options *options,
-                              graphlane_share **job, graphlane_share_grid *info);
+int graphlane_share_init_grid(const char* grid, const graphlane_share_options* options,
+                              graphlane_share** job, graphlane_share_grid* info);
 
 /*
  * GetActiveVertices(). Begins an iteration that needs the edges of these vertices only. The
@@ -137,10 +137,10 @@ int graphlane_share_init_grid(const char *grid, const graphlane_share_options *o
  * active edges may come, until the library has read the whole graph once or found its labels
  * beside it: a partition without labels counts as active.
  */
-int graphlane_share_get_active_vertices(graphlane_share *job, const uint64_t *active,
+int graphlane_share_get_active_vertices(graphlane_share* job, const uint64_t* active,
                                         uint64_t vertex_count);
 /* GetActiveVertices() by partition, with partition_count bits; the set is copied. */
-int graphlane_share_get_active_partitions(graphlane_share *job, const uint64_t *active);
+int graphlane_share_get_active_partitions(graphlane_share* job, const uint64_t* active);
 
 /*
  * Sharing(), algorithm 2. Returns 1 and the next partition of this iteration, in the order of
@@ -155,10 +155,10 @@ int graphlane_share_get_active_partitions(graphlane_share *job, const uint64_t *
  * If the coordinator died, this call connects to another one or starts it, with the errors of
  * Init().
  */
-int graphlane_share_sharing(graphlane_share *job, uint32_t *partition);
+int graphlane_share_sharing(graphlane_share* job, uint32_t* partition);
 
 typedef struct graphlane_share_chunk {
-  const void *data; /* 8-byte aligned, unless it was changed or its pieces are not */
+  const void* data; /* 8-byte aligned, unless it was changed or its pieces are not */
   uint64_t size_bytes;
   uint32_t partition;
   uint32_t chunk;
@@ -177,8 +177,8 @@ typedef struct graphlane_share_chunk {
  *   -ENOMEM, -EMSGSIZE   as of sharing: the next call asks again
  * Barrier() ends this job's turn at the chunk and returns 0. Start and sharing do so too.
  */
-int graphlane_share_start(graphlane_share *job, graphlane_share_chunk *chunk);
-int graphlane_share_barrier(graphlane_share *job);
+int graphlane_share_start(graphlane_share* job, graphlane_share_chunk* chunk);
+int graphlane_share_barrier(graphlane_share* job);
 
 /*
  * Snapshots, §3.3.2. A mutation: only this job finds `data` in place of the chunk, from its
@@ -196,19 +196,19 @@ int graphlane_share_barrier(graphlane_share *job);
  * After a coordinator's death the next one may number chunks differently (see chunk_bytes). A
  * job that has mutated chunks, or sees updates, then gets -ESTALE from its next sharing.
  */
-int graphlane_share_mutate(graphlane_share *job, uint32_t partition, uint32_t chunk,
-                           const void *data, uint64_t size_bytes);
-int graphlane_share_update(graphlane_share *job, uint32_t partition, uint32_t chunk,
-                           const void *data, uint64_t size_bytes);
+int graphlane_share_mutate(graphlane_share* job, uint32_t partition, uint32_t chunk,
+                           const void* data, uint64_t size_bytes);
+int graphlane_share_update(graphlane_share* job, uint32_t partition, uint32_t chunk,
+                           const void* data, uint64_t size_bytes);
 
 /* Totals of the graph, over all jobs since the first. Pieces of a partition count one each. */
 typedef struct graphlane_share_statistics {
-  uint64_t jobs;                /* now */
-  uint64_t loaded_partitions;   /* brought into memory */
+  uint64_t jobs;              /* now */
+  uint64_t loaded_partitions; /* brought into memory */
   uint64_t loaded_bytes;
-  uint64_t shared_partitions;   /* given to jobs */
+  uint64_t shared_partitions; /* given to jobs */
   uint64_t shared_bytes;
-  uint64_t buffer_bytes;        /* of partitions in memory now */
+  uint64_t buffer_bytes; /* of partitions in memory now */
   uint64_t buffer_bytes_max;
   uint64_t changed_bytes;       /* of updated chunks */
   uint64_t turns;               /* taken together with others */
@@ -218,13 +218,13 @@ typedef struct graphlane_share_statistics {
   uint64_t edge_process_ps;     /* of this job: T(F_j), picoseconds; 0: not known yet */
   uint64_t edge_access_ps;      /* T(E) */
 } graphlane_share_statistics;
-int graphlane_share_get_statistics(graphlane_share *job, graphlane_share_statistics *statistics);
+int graphlane_share_get_statistics(graphlane_share* job, graphlane_share_statistics* statistics);
 
 /* Ends the job. NULL is allowed. */
-void graphlane_share_end(graphlane_share *job);
+void graphlane_share_end(graphlane_share* job);
 
 /* One line about the calling thread's last failure, until its next one. Never NULL. */
-const char *graphlane_share_error(void);
+const char* graphlane_share_error(void);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -12,7 +12,8 @@ namespace graphlane::share {
 namespace {
 
 Outcome<std::string> read_up_to(const std::string& path, uint64_t bytes_max) {
-  const Fd file = only_regular(Fd(sys::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)));
+  const Fd file = only_regular(
+      Fd(sys::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)));
   if (!file) return os_error(errno, path, "cannot open");
   std::string bytes(bytes_max, '\0');
   const Result<size_t> got = pread_full(file.get(), bytes.data(), bytes.size(), 0);
@@ -30,7 +31,8 @@ Outcome<GridBlocks> read_grid_blocks(const std::string& dir) {
   if (!info) return info.error();
   const uint64_t block_count = uint64_t{info->partitions} * info->partitions;
   if (block_count > kPartitionsMax) {
-    return make_error(EINVAL, "{}: {} blocks: {} at most can be shared", dir, block_count, kPartitionsMax);
+    return make_error(EINVAL, "{}: {} blocks: {} at most can be shared", dir, block_count,
+                      kPartitionsMax);
   }
 
   const std::string table_path = dir + "/column_offset";

@@ -79,14 +79,17 @@ bool Job::may_be_active(uint32_t unit) const {
 // Does nothing without a coordinator: fetch() reattaches and sends the sweep then.
 Outcome<void> Job::send_sweep() {
   if (!link_.connected()) return {};
-  const SweepMessage sweep{.wants_labels = !active_.empty() && !labels_, .within = next_of_partition()};
+  const SweepMessage sweep{.wants_labels = !active_.empty() && !labels_,
+                           .within = next_of_partition()};
   Outcome<void> sent = link_.send(sweep, bytes_of(remaining_));
   return sent || link_.connected() ? sent : Outcome<void>();
 }
 
 Outcome<std::optional<uint32_t>> Job::next() {
   if (!sweeping_) {
-    if (auto begun = begin_sweep(PartitionSet(partition_count(), true)); !begun) return begun.error();
+    if (auto begun = begin_sweep(PartitionSet(partition_count(), true)); !begun) {
+      return begun.error();
+    }
   }
   const Outcome<bool> fetched = fetch(leave_partition());
   if (!fetched) return fetched.error();
@@ -112,7 +115,9 @@ bool Job::leave_partition() {
   if (!partition_) return false;
   barrier();
   profile_.add(partition_->active_edge_count, partition_->edge_count, partition_->thread_ns);
-  while (!batch_.rest.empty() && batch_.rest.front().partition == partition_->number) batch_.rest.pop_front();
+  while (!batch_.rest.empty() && batch_.rest.front().partition == partition_->number) {
+    batch_.rest.pop_front();
+  }
   const bool is_left = forget_rest_of_partition();
   partition_.reset();
   return is_left;
@@ -169,12 +174,17 @@ void Job::recut(const Units& before) {
     partition_->unit = Unit();
     partition_->unit.is_last = false;
   }
-  for (uint32_t unit = remaining_.next(0); unit < before.count(); unit = remaining_.next(unit + 1)) {
+  for (uint32_t unit = remaining_.next(0); unit < before.count();
+       unit = remaining_.next(unit + 1)) {
     const uint32_t partition = before.partition_of(unit);
     const uint64_t begin = before.offset_of(unit);
     const uint64_t last = begin + std::max<uint64_t>(before.bytes_of(unit), 1) - 1;
-    for (uint32_t u = now.unit_at(partition, begin); u <= now.unit_at(partition, last); ++u) remaining.add(u);
-    if (partition_ && partition_->number == partition) partition_->begin = std::min(partition_->begin, begin);
+    for (uint32_t u = now.unit_at(partition, begin); u <= now.unit_at(partition, last); ++u) {
+      remaining.add(u);
+    }
+    if (partition_ && partition_->number == partition) {
+      partition_->begin = std::min(partition_->begin, begin);
+    }
   }
   remaining_ = std::move(remaining);
 }
@@ -196,9 +206,7 @@ Outcome<void> Job::ask_next(bool leaves_partition) {
         if (!taken) link_.drop();  // the next sweep message names the units that are missing
         return taken;
       }
-      case Kind::kSweepEnd:
-        all_given_ = true;
-        return {};
+      case Kind::kSweepEnd: all_given_ = true; return {};
       case Kind::kLoad:
         if (auto loaded = serve_load(*message); !loaded) return loaded;
         break;
@@ -208,7 +216,8 @@ Outcome<void> Job::ask_next(bool leaves_partition) {
 }
 
 Outcome<void> Job::take_units(Message& message) {
-  const Error bad = make_error(EPROTO, "{}: its coordinator gave an unexpected answer", link_.name());
+  const Error bad =
+      make_error(EPROTO, "{}: its coordinator gave an unexpected answer", link_.name());
   UnitsMessage head;
   if (!message.read(head)) return bad;
   const std::string_view list = message.after(sizeof head);
@@ -241,7 +250,8 @@ Outcome<void> Job::take_units(Message& message) {
 }
 
 Outcome<void> Job::take_labels(int memory) {
-  const Error bad = make_error(EPROTO, "{}: its coordinator gave an unexpected answer", link_.name());
+  const Error bad =
+      make_error(EPROTO, "{}: its coordinator gave an unexpected answer", link_.name());
   const Result<uint64_t> size_bytes = sealed_size(memory);
   if (!size_bytes) return bad;
   auto mapped = Mapping::of_sealed(memory, *size_bytes);
@@ -267,7 +277,9 @@ Outcome<Job::Unit> Job::unit_of(const GivenUnit& given, std::span<const Fd> memo
   if (given.has_overlay) {
     const int overlay = memory[given.has_memory].get();
     const Result<uint64_t> overlay_bytes = sealed_size(overlay);
-    if (!overlay_bytes) return make_error(EPROTO, "{}: its coordinator gave an unexpected answer", link_.name());
+    if (!overlay_bytes) {
+      return make_error(EPROTO, "{}: its coordinator gave an unexpected answer", link_.name());
+    }
     auto mapped = Mapping::of_sealed(overlay, *overlay_bytes);
     if (!mapped) return mapped.error();
     unit.overlay = std::move(*mapped);
@@ -287,7 +299,8 @@ Outcome<Job::Unit> Job::unit_of(const GivenUnit& given, std::span<const Fd> memo
 
 Outcome<std::shared_ptr<const Mapping>> Job::memory_of(const GivenUnit& given,
                                                        std::span<const Fd> memory) {
-  const Error bad = make_error(EPROTO, "{}: its coordinator gave an unexpected answer", link_.name());
+  const Error bad =
+      make_error(EPROTO, "{}: its coordinator gave an unexpected answer", link_.name());
   if (!given.has_memory) {
     const auto kept = kept_.find(given.unit);
     return kept == kept_.end() ? Outcome<std::shared_ptr<const Mapping>>(bad) : kept->second;
@@ -406,7 +419,9 @@ Outcome<std::optional<Chunk>> Job::start() {
       if (link_.connected()) forget_rest_of_partition();
       return fetched.error();
     }
-    if (!*fetched || batch_.rest.front().partition != partition_->number) return std::optional<Chunk>();
+    if (!*fetched || batch_.rest.front().partition != partition_->number) {
+      return std::optional<Chunk>();
+    }
     take_next_unit();
   }
 }
@@ -447,7 +462,8 @@ void Job::barrier() {
 Outcome<void> Job::mutate(uint32_t partition, uint32_t chunk, std::span<const char> bytes) {
   if (Outcome<void> good = check_change(partition, bytes); !good) return good;
   if (const uint32_t count = chunk_count(partition); chunk > count) {
-    return make_error(EINVAL, "{}: partition {}: chunk {} of {}", link_.name(), partition, chunk, count);
+    return make_error(EINVAL, "{}: partition {}: chunk {} of {}", link_.name(), partition, chunk,
+                      count);
   }
   std::vector<char> changed(bytes.begin(), bytes.end());  // may alias the bytes that it replaces
   std::vector<char>& place = mutated_[{partition, chunk}];

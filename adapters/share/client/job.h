@@ -71,12 +71,12 @@ class Job {
   // A unit that the job was given. Its chunks are numbered within the partition.
   struct Unit {
     uint32_t partition = 0;
-    uint64_t offset = 0;          // of the unit in its partition
-    bool is_last = true;          // unit of its partition
+    uint64_t offset = 0;  // of the unit in its partition
+    bool is_last = true;  // unit of its partition
     std::shared_ptr<const Mapping> bytes;
     Mapping overlay;
     ChangedChunks updated;
-    uint32_t chunk = 0;           // the next one
+    uint32_t chunk = 0;  // the next one
     uint32_t chunk_end = 0;
   };
 
@@ -85,21 +85,21 @@ class Job {
     Partition() {}  // clang does not see the implicit one while the class is incomplete
     uint32_t number = 0;
     Unit unit;
-    uint64_t begin = 0;           // the job has had the bytes before it
-    bool started = false;         // chunk unit.chunk - 1 was started and is not finished
+    uint64_t begin = 0;    // the job has had the bytes before it
+    bool started = false;  // chunk unit.chunk - 1 was started and is not finished
     uint64_t started_ns = 0;
-    uint64_t thread_ns = 0;       // time × threads, of the chunks so far
+    uint64_t thread_ns = 0;  // time × threads, of the chunks so far
     uint64_t edge_count = 0;
     uint64_t active_edge_count = 0;
   };
 
   // The units of one message.
   struct Batch {
-    std::deque<Unit> rest;       // not begun yet
+    std::deque<Unit> rest;  // not begun yet
     bool alone = true;
     bool one_turn = false;
-    bool turn_taken = false;     // if one_turn
-    uint32_t thread_count = 1;   // of the latest turn
+    bool turn_taken = false;    // if one_turn
+    uint32_t thread_count = 1;  // of the latest turn
     uint64_t edge_count = 0;
   };
 
@@ -111,7 +111,8 @@ class Job {
   Outcome<void> take_units(Message& message);
   Outcome<void> take_labels(int memory);
   Outcome<Unit> unit_of(const GivenUnit& given, std::span<const Fd> memory);
-  Outcome<std::shared_ptr<const Mapping>> memory_of(const GivenUnit& given, std::span<const Fd> memory);
+  Outcome<std::shared_ptr<const Mapping>> memory_of(const GivenUnit& given,
+                                                    std::span<const Fd> memory);
   Outcome<void> serve_load(const Message& message);
   Outcome<Fd> make_partition(uint32_t partition) const;
   void take_next_unit();
@@ -131,7 +132,7 @@ class Job {
   bool sweeping_ = false;
   bool all_given_ = false;  // the coordinator has ended the sweep
   PartitionSet remaining_;  // units that were not given yet
-  VertexBits active_;  // empty: all are
+  VertexBits active_;       // empty: all are
   Mapping label_memory_;
   Labels labels_;
   // The mappings of a resident graph's units. Mapping them anew in each sweep would cost a page

@@ -41,7 +41,8 @@ PartitionSet set_of(std::string_view bytes, uint32_t partition_count) {
 
 // Whether the units are as few as our own coordinator would make.
 bool has_valid_unit_size(std::span<const uint64_t> partition_bytes, const WelcomeMessage& welcome) {
-  const uint64_t graph_bytes = std::accumulate(partition_bytes.begin(), partition_bytes.end(), uint64_t{0});
+  const uint64_t graph_bytes =
+      std::accumulate(partition_bytes.begin(), partition_bytes.end(), uint64_t{0});
   if (welcome.chunk_bytes == 0) return false;
   const uint64_t unit_bytes = unit_bytes_for(welcome.chunk_bytes, graph_bytes);
   return welcome.unit_bytes == kUncut || welcome.unit_bytes == unit_bytes;
@@ -80,7 +81,8 @@ Outcome<void> Link::reattach(bool same_chunks) {
   socket_.reset();
   welcome_ = before;
   if (updated) return make_error(ESTALE, "{}: was updated while its coordinator was gone", name());
-  return make_error(ESTALE, "{}: its new coordinator has other chunks than the job has changed", name());
+  return make_error(ESTALE, "{}: its new coordinator has other chunks than the job has changed",
+                    name());
 }
 
 Outcome<void> Link::open_files() {
@@ -95,10 +97,14 @@ Outcome<void> Link::open_files() {
     struct stat st;
     if (::fstat(file.get(), &st) != 0) return os_error(errno, path, "cannot stat");
     graphlane::Layout stub;
-    const Result<StubVerdict> verdict = read_stub(file.get(), static_cast<uint64_t>(st.st_size), &stub);
+    const Result<StubVerdict> verdict =
+        read_stub(file.get(), static_cast<uint64_t>(st.st_size), &stub);
     if (verdict && *verdict != StubVerdict::kNotAStub) {
-      return make_error(EINVAL, "{}: is a stub of a volume, not the file itself; start the program by `graphlane run`, or "
-                        "give it the file on a mount", path);
+      return make_error(EINVAL,
+                        "{}: is a stub of a volume, not the file itself; start the program by "
+                        "`graphlane run`, or "
+                        "give it the file on a mount",
+                        path);
     }
     // With several owners only root and this user are trusted with all files.
     const uid_t owner = is_mapped_user(st.st_uid) ? st.st_uid : ::geteuid();
@@ -110,8 +116,8 @@ Outcome<void> Link::open_files() {
   std::error_code ignored;
   const std::filesystem::path path = std::filesystem::canonical(name(), ignored);
   name_in_directory_ = path.filename();
-  directory_ = Fd(sys::openat(AT_FDCWD, path.parent_path().c_str(),
-                              O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  directory_ =
+      Fd(sys::openat(AT_FDCWD, path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Shows the file instead of a directory that this user may not open.
   if (!directory_) directory_ = Fd(sys::fcntl(files_[0].get(), F_DUPFD_CLOEXEC, 0));
   return {};
@@ -132,10 +138,10 @@ Outcome<void> Link::attach() {
 // EAGAIN, ECONNRESET: try again.
 Outcome<void> Link::attach_once(bool is_last_try) {
   auto connection = connect_or_start({.first_file = identities_[0],
-                          .owner = owner_,
-                          .budget_bytes = options_.budget_bytes,
-                          .idle_ms = options_.idle_ms,
-                          .is_last_try = is_last_try});
+                                      .owner = owner_,
+                                      .budget_bytes = options_.budget_bytes,
+                                      .idle_ms = options_.idle_ms,
+                                      .is_last_try = is_last_try});
   if (!connection) return connection.error();
   const std::string bytes = layout().to_bytes();
   auto memory = make_sealed(bytes);
@@ -151,10 +157,11 @@ Outcome<void> Link::attach_once(bool is_last_try) {
     return make_error(ETIMEDOUT, "{}: its coordinator does not answer", name());
   }
   // A coordinator that is ending closes the connection: try again.
-  Result<Message> message = sent ? receive_message(connection->get()) : Result<Message>(sent.error());
+  Result<Message> message =
+      sent ? receive_message(connection->get()) : Result<Message>(sent.error());
   if (!message && is_gone(message.error())) {
-    return make_error(ECONNRESET, "{}: its coordinator ended at once, or has no free slot for this user",
-                      name());
+    return make_error(
+        ECONNRESET, "{}: its coordinator ended at once, or has no free slot for this user", name());
   }
   if (!message) return os_error(message.error().code, name(), "cannot talk to its coordinator");
   if (kind_of(*message) == Kind::kRefusal) return refusal(*message);

@@ -28,12 +28,12 @@ using Loader = std::function<int64_t(uint32_t partition, char* memory, uint64_t 
 struct JobOptions {
   std::vector<std::string> files;
   Layout layout;
-  Loader loader;                // if layout.by_loader
+  Loader loader;  // if layout.by_loader
   uint32_t thread_count = 1;
   uint32_t thread_count_min = 1;
-  uint32_t vertex_bytes = 8;    // U_v
-  uint64_t budget_bytes = 0;    // if this job starts the coordinator; 0: its default
-  uint64_t idle_ms = 0;         // as budget_bytes
+  uint32_t vertex_bytes = 8;  // U_v
+  uint64_t budget_bytes = 0;  // if this job starts the coordinator; 0: its default
+  uint64_t idle_ms = 0;       // as budget_bytes
 };
 
 class Link {

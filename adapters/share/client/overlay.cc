@@ -30,7 +30,9 @@ Outcome<ChangedChunks> parse_overlay(std::span<const char> overlay) {
   for (uint32_t i = 0; i < header.chunk_count; ++i) {
     OverlayChunk chunk;
     std::memcpy(&chunk, overlay.data() + sizeof header + i * sizeof chunk, sizeof chunk);
-    if (chunk.offset > overlay.size() || chunk.length_bytes > overlay.size() - chunk.offset) return bad;
+    if (chunk.offset > overlay.size() || chunk.length_bytes > overlay.size() - chunk.offset) {
+      return bad;
+    }
     chunks[chunk.chunk] = overlay.subspan(chunk.offset, chunk.length_bytes);
   }
   return chunks;

@@ -114,7 +114,9 @@ Outcome<void> start(const char* how, const Fd& socket, const RendezvousOptions& 
   if (!program) return program.error();
   std::vector<std::string> words{*program, how};
   if (options.budget_bytes > 0) words.push_back(fmt::format("--budget={}", options.budget_bytes));
-  if (options.idle_ms > 0) words.push_back(fmt::format("--idle-ms={}", std::min<uint64_t>(options.idle_ms, INT64_MAX)));
+  if (options.idle_ms > 0) {
+    words.push_back(fmt::format("--idle-ms={}", std::min<uint64_t>(options.idle_ms, INT64_MAX)));
+  }
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -162,7 +164,9 @@ Outcome<Fd> start_private(const RendezvousOptions& options) {
   Fd ours(ends[0]);
   const Fd theirs(ends[1]);
   enlarge_buffers(ours.get());
-  if (Outcome<void> started = start("--connection", theirs, options); !started) return started.error();
+  if (Outcome<void> started = start("--connection", theirs, options); !started) {
+    return started.error();
+  }
   return ours;
 }
 
@@ -175,7 +179,9 @@ Outcome<Fd> listen_for_jobs(const FileIdentity& first_file) {
   if (::bind(listener->get(), address.get(), address.length) != 0) {
     return os_error(errno, "coordinator", "cannot bind its socket");
   }
-  if (::listen(listener->get(), kBacklog) != 0) return os_error(errno, "coordinator", "cannot listen");
+  if (::listen(listener->get(), kBacklog) != 0) {
+    return os_error(errno, "coordinator", "cannot listen");
+  }
   return listener;
 }
 
@@ -201,7 +207,9 @@ Outcome<Fd> connect_or_start(const RendezvousOptions& options) {
     return Error{EAGAIN, "another job starts the coordinator"};
   }
   if (!listener) return listener.error();
-  if (Outcome<void> started = start("--listener", *listener, options); !started) return started.error();
+  if (Outcome<void> started = start("--listener", *listener, options); !started) {
+    return started.error();
+  }
   auto found = try_connect(self, options.first_file, connection);
   if (!found) return found.error();
   if (*found != Found::kCoordinator) return Error{ECONNRESET, "the coordinator ended at once"};

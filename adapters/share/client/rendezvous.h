@@ -23,10 +23,10 @@ namespace graphlane::share {
 
 struct RendezvousOptions {
   FileIdentity first_file;
-  uid_t owner = 0;             // of all files; the job's user if they have several owners
-  uint64_t budget_bytes = 0;   // if the job starts it; 0: the coordinator's default
-  uint64_t idle_ms = 0;        // as budget_bytes
-  bool is_last_try = false;    // do not wait for the name's holder any longer
+  uid_t owner = 0;            // of all files; the job's user if they have several owners
+  uint64_t budget_bytes = 0;  // if the job starts it; 0: the coordinator's default
+  uint64_t idle_ms = 0;       // as budget_bytes
+  bool is_last_try = false;   // do not wait for the name's holder any longer
 };
 
 // A connection to a trusted coordinator. EAGAIN, ECONNRESET: try again, because one is starting or

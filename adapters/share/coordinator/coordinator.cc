@@ -36,8 +36,8 @@ constexpr int kAcceptBatchMax = 64;
 constexpr uint64_t kAttachNs = 2'000'000'000;
 constexpr uint32_t kThreadsMax = 4096;
 // The first job's U_v decides the chunk size for all jobs. With a U_v of 4 GiB a chunk would be one
-// cache line, at two messages each. With this limit, a graph of 16 edges to a vertex has chunks of a
-// 33rd of a core's share of the cache. No limit for our own user.
+// cache line, at two messages each. With this limit, a graph of 16 edges to a vertex has chunks of
+// a 33rd of a core's share of the cache. No limit for our own user.
 constexpr uint32_t kVertexBytesOfOthersMax = 4096;
 // The interval at which a full coordinator looks for free slots.
 constexpr uint64_t kRoomIntervalNs = 100'000'000;
@@ -117,7 +117,8 @@ std::optional<uid_t> owner_of(std::span<const Fd> files) {
 Outcome<std::string> read_layout(const Fd& memory, uint64_t bytes_max) {
   const Result<uint64_t> size_bytes = sealed_size(memory.get());
   if (!size_bytes || *size_bytes > bytes_max) {
-    return make_error(EPROTO, "the graph's layout is not sealed, or larger than {} bytes", bytes_max);
+    return make_error(EPROTO, "the graph's layout is not sealed, or larger than {} bytes",
+                      bytes_max);
   }
   std::string bytes(*size_bytes, '\0');
   const Result<size_t> got = pread_full(memory.get(), bytes.data(), bytes.size(), 0);
@@ -198,16 +199,21 @@ Outcome<void> Coordinator::run(Fd listener, Fd connection) {
     if (!listens_ && listener_) deadline_ns = std::min(deadline_ns, now_ns + kRoomIntervalNs);
     const int timeout_ms =
         deadline_ns == UINT64_MAX ? -1
-        : deadline_ns <= now_ns   ? 0
-                                  : static_cast<int>(std::min<uint64_t>((deadline_ns - now_ns) / 1'000'000 + 1, INT_MAX));
+        : deadline_ns <= now_ns
+            ? 0
+            : static_cast<int>(std::min<uint64_t>((deadline_ns - now_ns) / 1'000'000 + 1, INT_MAX));
     epoll_event events[64];
     const int count = ::epoll_wait(epoll_.get(), events, std::size(events), timeout_ms);
     listen(true);  // a slot may be free again
     for (int i = 0; i < count; ++i) {
       const uint64_t key = events[i].data.u64;
-      if (key == kListenerKey) take_connections();
-      else if (key == kWorkerKey) worker_.finish();
-      else if (!serve(static_cast<JobId>(key))) cut_off(static_cast<JobId>(key));
+      if (key == kListenerKey) {
+        take_connections();
+      } else if (key == kWorkerKey) {
+        worker_.finish();
+      } else if (!serve(static_cast<JobId>(key))) {
+        cut_off(static_cast<JobId>(key));
+      }
     }
   }
 }
@@ -216,8 +222,11 @@ Outcome<void> Coordinator::run(Fd listener, Fd connection) {
 
 void Coordinator::listen(bool wanted) {
   if (wanted == listens_ || !listener_) return;
-  if (wanted) watch(epoll_.get(), listener_.get(), kListenerKey);
-  else ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+  if (wanted) {
+    watch(epoll_.get(), listener_.get(), kListenerKey);
+  } else {
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+  }
   listens_ = wanted;
 }
 
@@ -258,8 +267,11 @@ uint64_t Coordinator::disconnect_unattached() {
   const uint64_t now_ns = monotonic_ns();
   for (const auto& [id, client] : clients_) {
     if (client.graph) continue;
-    if (client.attach_until_ns <= now_ns) unattached.push_back(id);
-    else deadline_ns = std::min(deadline_ns, client.attach_until_ns);
+    if (client.attach_until_ns <= now_ns) {
+      unattached.push_back(id);
+    } else {
+      deadline_ns = std::min(deadline_ns, client.attach_until_ns);
+    }
   }
   // A late loop must not cost a client its connection: serve what it has sent meanwhile.
   for (const JobId id : unattached) {
@@ -362,8 +374,7 @@ bool Coordinator::dispatch_attached(JobId id, Client& client, Message& message) 
       TurnMessage turn;
       return message.read(turn) && graph.turn(id, turn);
     }
-    case Kind::kDone:
-      return graph.done(id);
+    case Kind::kDone: return graph.done(id);
     case Kind::kUpdate: {
       const Outcome<uint64_t> version = update(client, message);
       const int socket = client.socket.get();
@@ -374,8 +385,7 @@ bool Coordinator::dispatch_attached(JobId id, Client& client, Message& message) 
     }
     case Kind::kAskStatistics:
       return send_head(client.socket.get(), graph.statistics(), {}, {}, MSG_DONTWAIT).has_value();
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -389,7 +399,8 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   if (message.fds.size() < 3) return make_error(EPROTO, "the job shows no files");
   const std::string name(message.after(sizeof attach));
   if (name.size() > NAME_MAX) {
-    return make_error(EPROTO, "the name of the graph's first file has more than {} bytes", NAME_MAX);
+    return make_error(EPROTO, "the name of the graph's first file has more than {} bytes",
+                      NAME_MAX);
   }
   const uint64_t bytes_max =
       is_ours(client.user) ? kLayoutBytesMax : std::min(kLayoutBytesMax, rest_of_budget().bytes);
@@ -398,11 +409,13 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   auto layout = Layout::from_bytes(*layout_bytes);
   if (!layout) return layout.error();
 
-  GraphFiles files{.name = name, .files = {}, .direct = {}, .identities = {}, .layout = {}, .units = {}};
+  GraphFiles files{
+      .name = name, .files = {}, .direct = {}, .identities = {}, .layout = {}, .units = {}};
   for (size_t i = 2; i < message.fds.size(); ++i) {
     const Result<FileIdentity> identity = identify(message.fds[i].get());
     if (!identity) {
-      return make_error(EACCES, "{}: file {} is not one that the job has open for reading", name, i - 2);
+      return make_error(EACCES, "{}: file {} is not one that the job has open for reading", name,
+                        i - 2);
     }
     files.identities.push_back(*identity);
     files.direct.push_back(reopen(message.fds[i].get(), O_RDONLY | O_NONBLOCK | O_DIRECT));
@@ -429,7 +442,8 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
     if (!made) return made.error();
     graph = std::move(*made);
   }
-  const uint64_t wanted_bytes = graph->job_bytes() + (graph->has_jobs() ? 0 : graph->least_bytes()) +
+  const uint64_t wanted_bytes = graph->job_bytes() +
+                                (graph->has_jobs() ? 0 : graph->least_bytes()) +
                                 (is_new ? graph->table_bytes() : 0);
   if (Outcome<void> fits = check_room(client.user, name, wanted_bytes); !fits) return fits;
   if (is_new) graphs_.emplace(key, graph);
@@ -443,19 +457,20 @@ Outcome<void> Coordinator::attach(JobId id, Client& client, Message& message) {
   return {};
 }
 
-std::shared_ptr<SharedGraph> Coordinator::find_graph(const std::string& key, const Layout& layout) const {
+std::shared_ptr<SharedGraph> Coordinator::find_graph(const std::string& key,
+                                                     const Layout& layout) const {
   const auto [begin, end] = graphs_.equal_range(key);
-  const auto found = std::find_if(begin, end, [&](const auto& entry) {
-    return entry.second->files().layout == layout;
-  });
+  const auto found = std::find_if(
+      begin, end, [&](const auto& entry) { return entry.second->files().layout == layout; });
   return found == end ? nullptr : found->second;
 }
 
-Outcome<void> Coordinator::check_room(uid_t user, const std::string& name, uint64_t wanted_bytes) const {
+Outcome<void> Coordinator::check_room(uid_t user, const std::string& name,
+                                      uint64_t wanted_bytes) const {
   const uint64_t rest_bytes = rest_of_budget().bytes;
   if (is_ours(user) || wanted_bytes <= rest_bytes) return {};
-  return make_error(ENOMEM, "{}: wants {} bytes of the buffers' budget, other graphs leave {}", name,
-                    wanted_bytes, rest_bytes);
+  return make_error(ENOMEM, "{}: wants {} bytes of the buffers' budget, other graphs leave {}",
+                    name, wanted_bytes, rest_bytes);
 }
 
 Outcome<void> Coordinator::may_make_graph(uid_t user, const std::string& name,
@@ -469,23 +484,28 @@ Outcome<void> Coordinator::may_make_graph(uid_t user, const std::string& name,
   return check_room(user, name, SharedGraph::table_bytes_of(layout, layout.partition_count));
 }
 
-Outcome<std::shared_ptr<SharedGraph>> Coordinator::make_graph(uid_t user, GraphFiles files, Fd directory,
-                                                              uint32_t vertex_bytes) {
+Outcome<std::shared_ptr<SharedGraph>> Coordinator::make_graph(uid_t user, GraphFiles files,
+                                                              Fd directory, uint32_t vertex_bytes) {
   const Layout& layout = files.layout;
   const std::vector<uint64_t> sizes = partition_sizes(layout);
   const uint64_t graph_bytes = std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
   const LastLevelCache cache = read_last_level_cache();
   const std::optional<uid_t> charged_to = is_ours(user) ? std::nullopt : std::optional(user);
   Rest rest = rest_of_budget();
-  if (charged_to) rest.bytes -= std::min(rest.bytes, SharedGraph::table_bytes_of(layout, sizes.size()));
+  if (charged_to) {
+    rest.bytes -= std::min(rest.bytes, SharedGraph::table_bytes_of(layout, sizes.size()));
+  }
   const uint64_t part_bytes = rest.bytes / (rest.graph_count + 1);
   // An eighth stays free for later graphs. The size of a loader's graph is unknown.
   const bool is_resident = !layout.by_loader && graph_bytes <= part_bytes / 8 * 7 &&
                            sizes.size() <= std::min(buffer_count_max_, kKeptPartitionsMax);
   const bool has_edges = layout.record.size_bytes != 0 && !layout.by_loader;
   uint64_t chunk_bytes = chunk_bytes_for(layout, graph_bytes, vertex_bytes, cache);
-  if (has_edges && !is_resident) chunk_bytes = smaller_chunk_bytes(chunk_bytes, layout.record, part_bytes);
-  files.units = Units(sizes, has_edges && !is_resident ? unit_bytes_for(chunk_bytes, graph_bytes) : kUncut);
+  if (has_edges && !is_resident) {
+    chunk_bytes = smaller_chunk_bytes(chunk_bytes, layout.record, part_bytes);
+  }
+  files.units =
+      Units(sizes, has_edges && !is_resident ? unit_bytes_for(chunk_bytes, graph_bytes) : kUncut);
   for (uint32_t unit = 0; unit < files.units.count(); ++unit) {
     if (files.units.bytes_of(unit) <= options_.budget_bytes) continue;
     const uint32_t partition = files.units.partition_of(unit);

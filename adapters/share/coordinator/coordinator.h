@@ -11,13 +11,14 @@
 // among jobs of one user. To update a graph, a job shows descriptors that are open for writing.
 //
 // **Memory.** All graphs share one budget. A resident graph has its size of it. Each other graph
-// with jobs has its largest batch, without which it cannot run, and an equal part of the rest. So no
-// graph waits for another graph's jobs. A graph for which less than its largest batch is left gets
-// that batch beyond the budget; for a foreign user (neither root nor ours) it is refused. A foreign
-// user has at most eight graphs, and their tables, labels and updates count against the budget.
+// with jobs has its largest batch, without which it cannot run, and an equal part of the rest. So
+// no graph waits for another graph's jobs. A graph for which less than its largest batch is left
+// gets that batch beyond the budget; for a foreign user (neither root nor ours) it is refused. A
+// foreign user has at most eight graphs, and their tables, labels and updates count against the
+// budget.
 //
-// **Slots.** A connection that does not attach in time is cut off. A foreign user has at most as many
-// slots as remain free: one such user half of them, two a third each.
+// **Slots.** A connection that does not attach in time is cut off. A foreign user has at most as
+// many slots as remain free: one such user half of them, two a third each.
 #pragma once
 
 #include <map>
@@ -32,7 +33,7 @@ namespace graphlane::share {
 
 struct CoordinatorOptions {
   uint64_t budget_bytes = 0;
-  bool is_budget_given = false;  // true: packed units count against the budget too
+  bool is_budget_given = false;      // true: packed units count against the budget too
   uint64_t idle_ns = 2'000'000'000;  // UINT64_MAX: it does not end
   LoadOrder order = LoadOrder::kPriority;
 };

@@ -81,9 +81,11 @@ int run(int argc, char** argv) {
     options.budget_bytes = memory_available_bytes() / 2;
   }
   if (const char* order = ::secure_getenv("GRAPHLANE_SHARE_ORDER")) {
-    if (std::string_view(order) == "graph") options.order = LoadOrder::kGraph;
-    else if (std::string_view(order) != "priority") {
-      return fail("GRAPHLANE_SHARE_ORDER: '" + std::string(order) + "': neither priority nor graph");
+    if (std::string_view(order) == "graph") {
+      options.order = LoadOrder::kGraph;
+    } else if (std::string_view(order) != "priority") {
+      return fail("GRAPHLANE_SHARE_ORDER: '" + std::string(order) +
+                  "': neither priority nor graph");
     }
   }
   for (int i = 1; i < argc; ++i) {
@@ -101,7 +103,9 @@ int run(int argc, char** argv) {
     } else if (take(word, "--idle-ms=", value)) {
       uint64_t number = 0;
       const auto [end, error] = std::from_chars(value.begin(), value.end(), number);
-      if (error != std::errc() || end != value.end()) return fail("--idle-ms: not a number of milliseconds");
+      if (error != std::errc() || end != value.end()) {
+        return fail("--idle-ms: not a number of milliseconds");
+      }
       options.idle_ns = number < UINT64_MAX / 1'000'000 / 2 ? number * 1'000'000 : UINT64_MAX;
     } else {
       std::fputs(kUsage, stderr);
@@ -128,7 +132,8 @@ int run(int argc, char** argv) {
 
   Coordinator coordinator(options);
   const bool listens = how == "--listener";
-  const Outcome<void> served = coordinator.run(listens ? Fd(kSocket) : Fd(), listens ? Fd() : Fd(kSocket));
+  const Outcome<void> served =
+      coordinator.run(listens ? Fd(kSocket) : Fd(), listens ? Fd() : Fd(kSocket));
   return served ? 0 : fail(served.error().text);
 }
 

@@ -57,17 +57,19 @@ bool GraphFiles::can_be_found() const {
   return true;
 }
 
-// Reads adjacent ranges by O_DIRECT, through a buffer of whole blocks: neither ranges nor the sealed
-// memory are aligned to blocks.
+// Reads adjacent ranges by O_DIRECT, through a buffer of whole blocks: neither ranges nor the
+// sealed memory are aligned to blocks.
 class DirectReader {
  public:
   // `ranges`: all ranges that will be read, so that one read also fetches what follows in the file.
   explicit DirectReader(std::vector<FileRange> ranges) : ranges_(std::move(ranges)) {
-    std::ranges::sort(ranges_, {}, [](const FileRange& it) { return std::pair(it.file, it.offset); });
+    std::ranges::sort(ranges_, {},
+                      [](const FileRange& it) { return std::pair(it.file, it.offset); });
   }
 
   // As append_cached(), for file number `index`.
-  Result<uint64_t> append(int memory, int file, uint32_t index, uint64_t offset, uint64_t length_bytes) {
+  Result<uint64_t> append(int memory, int file, uint32_t index, uint64_t offset,
+                          uint64_t length_bytes) {
     for (uint64_t done = 0; done < length_bytes;) {
       const uint64_t at = offset + done;
       const bool held = index == index_ && begin_ <= at && at < begin_ + held_bytes_;
@@ -76,7 +78,8 @@ class DirectReader {
         if (at >= begin_ + held_bytes_) return done;  // end of file
       }
       const uint64_t count = std::min(length_bytes - done, begin_ + held_bytes_ - at);
-      if (Result<void> written = write_full(memory, buffer_.data() + (at - begin_), count); !written) {
+      if (Result<void> written = write_full(memory, buffer_.data() + (at - begin_), count);
+          !written) {
         return written.error();
       }
       done += count;
@@ -94,7 +97,8 @@ class DirectReader {
     }
     index_ = index;
     begin_ = block_floor(at);
-    const uint64_t length_bytes = std::min(kPieceBytes, block_ceiling(end_of_run(index, at) - begin_));
+    const uint64_t length_bytes =
+        std::min(kPieceBytes, block_ceiling(end_of_run(index, at) - begin_));
     const Result<size_t> got = pread_full(file, buffer_.data(), length_bytes, begin_);
     if (!got) return got.error();
     held_bytes_ = *got;
@@ -124,12 +128,15 @@ std::vector<FileRange> GraphFiles::pieces(uint32_t unit) const {
   const uint64_t end = begin + units.bytes_of(unit);
   std::vector<FileRange> pieces;
   uint64_t at = 0;  // in the partition
-  for (const FileRange& range : std::ranges::equal_range(layout.ranges, partition, {}, &FileRange::partition)) {
+  for (const FileRange& range :
+       std::ranges::equal_range(layout.ranges, partition, {}, &FileRange::partition)) {
     const uint64_t from = std::max(begin, at);
     const uint64_t to = std::min(end, at + range.length_bytes);
     if (from < to) {
-      pieces.push_back({.partition = partition, .file = range.file,
-                        .offset = range.offset + (from - at), .length_bytes = to - from});
+      pieces.push_back({.partition = partition,
+                        .file = range.file,
+                        .offset = range.offset + (from - at),
+                        .length_bytes = to - from});
     }
     at += range.length_bytes;
   }
@@ -171,10 +178,14 @@ Outcome<Fd> GraphFiles::load(uint32_t unit, DirectReader& reader) const {
     const bool cached = past_cache < 0 || is_cached(file, range.offset, range.length_bytes);
     const Result<uint64_t> got =
         cached ? append_cached(memory->get(), file, range.offset, range.length_bytes)
-               : reader.append(memory->get(), past_cache, range.file, range.offset, range.length_bytes);
-    if (!got) return os_error(got.error().code, name, fmt::format("cannot read at {}", range.offset));
+               : reader.append(memory->get(), past_cache, range.file, range.offset,
+                               range.length_bytes);
+    if (!got) {
+      return os_error(got.error().code, name, fmt::format("cannot read at {}", range.offset));
+    }
     if (*got < range.length_bytes) {
-      return make_error(ESTALE, "{}: byte {}: cut short while jobs use it", name, range.offset + *got);
+      return make_error(ESTALE, "{}: byte {}: cut short while jobs use it", name,
+                        range.offset + *got);
     }
     // Checked after the read, so that a change before or during it is noticed.
     const Result<FileIdentity> now = identify(file);

@@ -30,22 +30,24 @@ Outcome<Fd> read_label_file(int directory, const std::string& name, uid_t owner,
                             uint64_t graph_hash, uint64_t chunk_bytes,
                             std::span<const uint64_t> partition_bytes) {
   const std::string file_name = label_file_name(name);
-  const Fd file(::openat(directory, file_name.c_str(),
-                         O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const Fd file(
+      ::openat(directory, file_name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file) return os_error(errno, file_name, "cannot open");
   struct stat st;
   if (::fstat(file.get(), &st) != 0) return os_error(errno, file_name, "cannot stat");
   if (!S_ISREG(st.st_mode)) return make_error(EINVAL, "{}: not a regular file", file_name);
   const bool trusted = st.st_uid == 0 || st.st_uid == owner || st.st_uid == ::geteuid();
   if (!trusted || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return make_error(EPERM, "{}: user {} is not trusted, or other users may write it", file_name, st.st_uid);
+    return make_error(EPERM, "{}: user {} is not trusted, or other users may write it", file_name,
+                      st.st_uid);
   }
   // The header first, because a foreign file may have any size.
   const auto size_bytes = static_cast<uint64_t>(st.st_size);
   char head[sizeof(LabelHeader)];
   Result<size_t> got = pread_full(file.get(), head, sizeof head, 0);
   if (!got) return os_error(got.error().code, file_name, "cannot read");
-  const auto header = parse_label_header({head, *got}, size_bytes, graph_hash, chunk_bytes, partition_bytes);
+  const auto header =
+      parse_label_header({head, *got}, size_bytes, graph_hash, chunk_bytes, partition_bytes);
   if (!header) return make_error(EINVAL, "{}: {}", file_name, header.error().text);
   // Overlapping ranges can make labels larger than memory.
   if (size_bytes > std::min(bytes_max, memory_available_bytes() / 2)) {
@@ -73,7 +75,8 @@ Outcome<void> write_label_file(int directory, const std::string& name, std::stri
   struct stat graph;
   const bool is_public = ::fstatat(directory, name.c_str(), &graph, AT_SYMLINK_NOFOLLOW) == 0 &&
                          (graph.st_mode & 0044) == 0044;
-  return write_file_atomically(directory, "./" + file_name, file_name, bytes, is_public ? 0644 : 0600);
+  return write_file_atomically(directory, "./" + file_name, file_name, bytes,
+                               is_public ? 0644 : 0600);
 }
 
 }  // namespace graphlane::share

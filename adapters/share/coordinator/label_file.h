@@ -1,8 +1,8 @@
 // The labels of a graph in a file beside it: `.graphlane-chunks-NAME` in the directory of its first
 // file, NAME. Engines read files that begin with NAME, so the name begins otherwise and is hidden.
 //
-// The file is written whole or not at all, and again when the graph or the chunk size changes. It is
-// optional: where it cannot be written, each coordinator makes the labels again.
+// The file is written whole or not at all, and again when the graph or the chunk size changes. It
+// is optional: where it cannot be written, each coordinator makes the labels again.
 //
 // **Trust.** Wrong tables would make jobs skip chunks, and a checksum proves nothing about the
 // writer. So a file is used only if root, the graph's owner or our user owns it and no other user

@@ -14,9 +14,9 @@ void LabelKeeper::want(Worker& worker) {
   auto memory = std::make_shared<Fd>();
   worker.post(
       [self = shared_from_this(), memory] {
-        auto read = read_label_file(self->place_.directory.get(), self->place_.name, self->place_.owner,
-                                    self->place_.bytes_max, self->graph_hash_, self->chunk_bytes_,
-                                    self->partition_bytes_);
+        auto read = read_label_file(self->place_.directory.get(), self->place_.name,
+                                    self->place_.owner, self->place_.bytes_max, self->graph_hash_,
+                                    self->chunk_bytes_, self->partition_bytes_);
         if (read) *memory = std::move(*read);
       },
       [self = shared_from_this(), memory] {
@@ -29,7 +29,8 @@ void LabelKeeper::want(Worker& worker) {
 void LabelKeeper::add(uint32_t unit, std::optional<ChunkTables> tables, Worker& worker) {
   if (!building_) return;
   if (!tables) return give_up();
-  bytes_ += tables->chunk_ends.size() * sizeof(uint64_t) + tables->entries.size() * sizeof(ChunkEntry);
+  bytes_ +=
+      tables->chunk_ends.size() * sizeof(uint64_t) + tables->entries.size() * sizeof(ChunkEntry);
   if (bytes_ > place_.bytes_max) return give_up();
   builder_.add(unit, std::move(*tables));
   ++labelled_count_;
@@ -69,7 +70,8 @@ void LabelKeeper::write(Worker& worker) {
         const auto bytes = Mapping::of_sealed(self->memory(), *size_bytes);
         if (!bytes) return;
         (void)write_label_file(self->place_.directory.get(), self->place_.name,
-                               {bytes->data(), bytes->size()}).has_value();
+                               {bytes->data(), bytes->size()})
+            .has_value();
       },
       [] {});
 }

@@ -22,9 +22,9 @@ namespace graphlane::share {
 class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
  public:
   struct Place {
-    Fd directory;      // none: no file, labels stay in memory
-    std::string name;  // of the graph's first file
-    uid_t owner = 0;   // of the graph's files
+    Fd directory;                     // none: no file, labels stay in memory
+    std::string name;                 // of the graph's first file
+    uid_t owner = 0;                  // of the graph's files
     uint64_t bytes_max = UINT64_MAX;  // of labels in memory; beyond it, jobs go on without
   };
   LabelKeeper(Place place, uint64_t graph_hash, RecordFormat record, uint64_t chunk_bytes,
@@ -51,7 +51,9 @@ class LabelKeeper : public std::enable_shared_from_this<LabelKeeper> {
     taken_[unit] = true;
     return !was_taken;
   }
-  ChunkTables label(std::span<const char> bytes) const { return label_chunks(bytes, record_, chunk_bytes_); }
+  ChunkTables label(std::span<const char> bytes) const {
+    return label_chunks(bytes, record_, chunk_bytes_);
+  }
   // No tables: there was no memory for them, and jobs go on without labels.
   void add(uint32_t unit, std::optional<ChunkTables> tables, Worker& worker);
 

@@ -13,7 +13,8 @@ namespace {
 // How long other jobs wait for a job to begin its next sweep. It saves a round of loads when jobs
 // keep step, and is short beside a sweep of a graph that does not fit memory.
 constexpr uint64_t kGatherNs = 30'000'000;
-// The memory of a unit's tables, as measured with 2^20 of them; and the units per byte of a job's sets.
+// The memory of a unit's tables, as measured with 2^20 of them; and the units per byte of a job's
+// sets.
 constexpr uint64_t kUnitTableBytes = 256;
 constexpr uint64_t kUnitsPerJobByte = 4;
 
@@ -21,7 +22,8 @@ constexpr uint64_t kUnitsPerJobByte = 4;
 
 Result<void> send_refusal(int socket, const Error& error) {
   const RefusalMessage head{.error = error.code};
-  const std::string_view reason = std::string_view(error.text).substr(0, kMessageBytesMax - sizeof head);
+  const std::string_view reason =
+      std::string_view(error.text).substr(0, kMessageBytesMax - sizeof head);
   return send_head(socket, head, reason, {}, MSG_DONTWAIT);
 }
 
@@ -48,8 +50,8 @@ uint64_t SharedGraph::table_bytes_of(const Layout& layout, uint64_t unit_count) 
 
 uint64_t SharedGraph::table_bytes() const {
   if (!options_.charged_to) return 0;
-  return table_bytes_of(files_->layout, unit_count()) + jobs_.size() * job_bytes() + snapshots_.bytes() +
-         (labels_ ? labels_->bytes() : 0);
+  return table_bytes_of(files_->layout, unit_count()) + jobs_.size() * job_bytes() +
+         snapshots_.bytes() + (labels_ ? labels_->bytes() : 0);
 }
 
 uint64_t SharedGraph::job_bytes() const {
@@ -74,16 +76,18 @@ void SharedGraph::attach(const ChunkScheduler::Member& member, int socket, uid_t
   table_.add_job(id, member.thread_count);
   const auto known = access_ps_.find(user);
   std::string updated;
-  if (const std::vector<uint32_t> list = snapshots_.updated_partitions(job.version); !list.empty()) {
+  if (const std::vector<uint32_t> list = snapshots_.updated_partitions(job.version);
+      !list.empty()) {
     PartitionSet set(files_->units.partition_count());
     for (const uint32_t p : list) set.add(p);
     updated.assign(reinterpret_cast<const char*>(set.words().data()), set.words().size_bytes());
   }
-  tell(id, WelcomeMessage{.resident = resident(),
-                          .version = job.version,
-                          .chunk_bytes = options_.chunk_bytes,
-                          .unit_bytes = files_->units.unit_bytes(),
-                          .access_ps = known == access_ps_.end() ? 0 : known->second},
+  tell(id,
+       WelcomeMessage{.resident = resident(),
+                      .version = job.version,
+                      .chunk_bytes = options_.chunk_bytes,
+                      .unit_bytes = files_->units.unit_bytes(),
+                      .access_ps = known == access_ps_.end() ? 0 : known->second},
        updated);
 }
 
@@ -104,7 +108,9 @@ void SharedGraph::detach(JobId id) {
 
 bool SharedGraph::sweep(JobId id, PartitionSet active, const SweepMessage& message) {
   Job& job = jobs_.at(id);
-  if (table_.waits(id) || (message.within != kNoUnit && message.within >= unit_count())) return false;
+  if (table_.waits(id) || (message.within != kNoUnit && message.within >= unit_count())) {
+    return false;
+  }
   if (message.wants_labels != 0 && labels_) {
     job.labels_wanted = true;
     labels_->want(worker_);
@@ -142,9 +148,9 @@ bool SharedGraph::loaded(JobId id, const LoadedMessage& message, Fd memory) {
   const Result<uint64_t> size_bytes = memory ? sealed_size(memory.get()) : Errno{EPERM};
   if (!size_bytes) return false;
   if (*size_bytes > options_.budget_bytes) {
-    fail(message.partition, make_error(EFBIG, "{}: partition {} has {} bytes, the buffers' budget is {}",
-                                       files_->name, message.partition, *size_bytes,
-                                       options_.budget_bytes));
+    fail(message.partition,
+         make_error(EFBIG, "{}: partition {} has {} bytes, the buffers' budget is {}", files_->name,
+                    message.partition, *size_bytes, options_.budget_bytes));
     return true;
   }
   // A loader's size is known only now, so the room may not suffice.
@@ -185,14 +191,16 @@ bool SharedGraph::done(JobId id) {
 Outcome<uint64_t> SharedGraph::update(uint32_t partition, uint32_t chunk, Fd memory) {
   const Units& units = files_->units;
   if (partition >= units.partition_count()) {
-    return make_error(EINVAL, "{}: partition {} of {}", files_->name, partition, units.partition_count());
+    return make_error(EINVAL, "{}: partition {} of {}", files_->name, partition,
+                      units.partition_count());
   }
   const uint32_t last = units.end_of(partition) - 1;
   const uint64_t partition_bytes = units.offset_of(last) + unit_bytes_[last];
   const uint64_t count = std::max(chunk_count_of(partition_bytes, options_.chunk_bytes),
                                   snapshots_.chunk_end(partition));
   if (chunk > count) {
-    return make_error(EINVAL, "{}: partition {}: chunk {} of {}", files_->name, partition, chunk, count);
+    return make_error(EINVAL, "{}: partition {}: chunk {} of {}", files_->name, partition, chunk,
+                      count);
   }
   const Result<uint64_t> size_bytes = sealed_size(memory.get());
   if (!size_bytes) return make_error(EPERM, "{}: an update must be sealed", files_->name);
@@ -261,7 +269,8 @@ void SharedGraph::give(const GlobalTable::Grant& grant) {
 }
 
 void SharedGraph::give_buffers(JobId id, bool alone, bool one_turn) {
-  static_assert(2 * GlobalTable::kBatchMax + 1 <= kMessageFdsMax, "memory and overlay of each, and labels");
+  static_assert(2 * GlobalTable::kBatchMax + 1 <= kMessageFdsMax,
+                "memory and overlay of each, and labels");
   Job& job = jobs_.at(id);
   const GlobalTable::Batch& batch = table_.reads(id);
   UnitsMessage message{
@@ -288,7 +297,8 @@ void SharedGraph::give_buffers(JobId id, bool alone, bool one_turn) {
     message.has_labels = 1;
     fds.push_back(labels_->memory());
   }
-  tell(id, message, {reinterpret_cast<const char*>(given.data()), given.size() * sizeof given[0]}, fds);
+  tell(id, message, {reinterpret_cast<const char*>(given.data()), given.size() * sizeof given[0]},
+       fds);
 }
 
 void SharedGraph::give_turns(uint64_t now_ns) {
@@ -337,7 +347,9 @@ bool SharedGraph::mark_late_jobs(uint64_t now_ns) {
   const std::set<JobId> holding = holders();
   for (auto& [id, job] : jobs_) {
     job.stall_budget.set_holding(now_ns, holding.contains(id));
-    if (!holding.contains(id) || !job.stall_budget.exhausted(now_ns) || table_.is_late(id)) continue;
+    if (!holding.contains(id) || !job.stall_budget.exhausted(now_ns) || table_.is_late(id)) {
+      continue;
+    }
     table_.set_late(id);
     leave_group(job, id, now_ns);
     ++counts_.late;

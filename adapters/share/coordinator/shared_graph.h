@@ -44,9 +44,9 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
  public:
   struct Options {
     std::optional<uid_t> charged_to;  // the foreign user that made it; none: no limits apply
-    uint64_t budget_bytes = 0;  // of the coordinator
-    uint64_t part_bytes = 0;    // of that, this graph's when it is made
-    bool is_budget_given = false;  // true: it limits packed units too
+    uint64_t budget_bytes = 0;        // of the coordinator
+    uint64_t part_bytes = 0;          // of that, this graph's when it is made
+    bool is_budget_given = false;     // true: it limits packed units too
     size_t buffer_count_max = 0;
     uint32_t core_count = 1;
     uint64_t chunk_bytes = 0;
@@ -107,21 +107,23 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
     uint64_t version = 0;
     bool labels_wanted = false;
     bool labels_given = false;
-    PartitionSet given;                   // units, if the graph is resident
+    PartitionSet given;  // units, if the graph is resident
     StallBudget stall_budget;
-    uint64_t gathered_until_ns = 0;       // others wait for its next sweep until then; 0: not set
-    bool alone = true;                    // no other job has its units: it takes no turns
-    std::shared_ptr<ChunkScheduler> group;     // of its units; none: it is late, or alone
-    TurnMessage turn;                     // its latest
-    std::optional<uint32_t> turn_chunk;   // of that; none: not since it was given its units
-    std::optional<uint32_t> loading;      // the partition that its loader makes
-    uint64_t loading_until_ns = 0;        // after that another job's loader is asked
-    bool overdue_loading = false;         // its loader exceeded that time
+    uint64_t gathered_until_ns = 0;         // others wait for its next sweep until then; 0: not set
+    bool alone = true;                      // no other job has its units: it takes no turns
+    std::shared_ptr<ChunkScheduler> group;  // of its units; none: it is late, or alone
+    TurnMessage turn;                       // its latest
+    std::optional<uint32_t> turn_chunk;     // of that; none: not since it was given its units
+    std::optional<uint32_t> loading;        // the partition that its loader makes
+    uint64_t loading_until_ns = 0;          // after that another job's loader is asked
+    bool overdue_loading = false;           // its loader exceeded that time
   };
 
   template <class T>
   void tell(JobId id, const T& message, std::string_view rest = {}, std::span<const int> fds = {}) {
-    if (!send_head(jobs_.at(id).socket, message, rest, fds, MSG_DONTWAIT)) unresponsive_.push_back(id);
+    if (!send_head(jobs_.at(id).socket, message, rest, fds, MSG_DONTWAIT)) {
+      unresponsive_.push_back(id);
+    }
   }
   void refuse(JobId id, const Error& error);
 
@@ -161,9 +163,9 @@ class SharedGraph : public std::enable_shared_from_this<SharedGraph> {
   std::map<JobId, Job> jobs_;
   BufferPool buffers_;
   PackedStore packed_;
-  std::vector<uint64_t> unit_bytes_;       // with a loader: known once it was made
-  std::map<uid_t, uint64_t> access_ps_;    // T(E), as measured by a user's jobs
-  bool blocked_by_budget_ = false;         // the open unit waits for readers of other units
+  std::vector<uint64_t> unit_bytes_;     // with a loader: known once it was made
+  std::map<uid_t, uint64_t> access_ps_;  // T(E), as measured by a user's jobs
+  bool blocked_by_budget_ = false;       // the open unit waits for readers of other units
   std::vector<JobId> unresponsive_;
   StatisticsMessage counts_;
 };

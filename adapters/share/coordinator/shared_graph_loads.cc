@@ -97,7 +97,8 @@ bool SharedGraph::make_room(uint64_t size_bytes, size_t count, bool open) {
     }
   }
   std::vector<uint32_t> released;
-  bool enough = buffers_.make_room(size_bytes, count, open ? late : BufferPool::Ignored(), released);
+  bool enough =
+      buffers_.make_room(size_bytes, count, open ? late : BufferPool::Ignored(), released);
   if (!enough && open) {
     PartitionSet unread(unit_count());
     for (const auto& [unit, buffer] : buffers_.all()) {
@@ -127,7 +128,8 @@ void SharedGraph::start_filling(const GlobalTable::Batch& batch) {
 
 // Unpacks the unit, or reads it again if the kernel has reclaimed packed pages.
 void SharedGraph::unpack(uint32_t unit, PackedStore::Packed packed) {
-  // In a shared_ptr, because std::function must be copyable. The initial error stays if unpack() throws.
+  // In a shared_ptr, because std::function must be copyable. The initial error stays if unpack()
+  // throws.
   auto memory = std::make_shared<Outcome<Fd>>(
       make_error(ENOMEM, "{}: no memory to unpack it into", files_->name));
   worker_.read([packed, memory] { *memory = packed->unpack(); },
@@ -162,7 +164,8 @@ void SharedGraph::read_run(const GlobalTable::Batch& batch) {
           (*loaded)[i].memory = std::move(read[i]);
           const Outcome<Fd>& memory = (*loaded)[i].memory;
           if (!packs || !memory) continue;
-          (*loaded)[i].packed = PackedPartition::pack(memory->get(), files->units.bytes_of(batch[i]));
+          (*loaded)[i].packed =
+              PackedPartition::pack(memory->get(), files->units.bytes_of(batch[i]));
         }
       },
       [self = weak_from_this(), files = files_, batch, loaded] {
@@ -228,9 +231,9 @@ void SharedGraph::count_load(uint64_t size_bytes) {
   counts_.loaded_bytes += size_bytes;
 }
 
-// Packed units get the memory that is left when buffers are as many as lately. Of a given budget they
-// get what buffers have not used. Only a small margin is left free, because the kernel reclaims packed
-// pages when other programs need memory.
+// Packed units get the memory that is left when buffers are as many as lately. Of a given budget
+// they get what buffers have not used. Only a small margin is left free, because the kernel
+// reclaims packed pages when other programs need memory.
 void SharedGraph::keep_packed(uint32_t unit, PackedStore::Packed packed) {
   const uint64_t used_max_bytes = buffers_.used_bytes_lately();
   const uint64_t soon_bytes = used_max_bytes - buffers_.used_bytes();

@@ -1,5 +1,6 @@
-// Worker: threads for work that would block the coordinator's loop. The loop runs a task's completion
-// after its work. If the work threw (std::bad_alloc, say), the completion finds no result.
+// Worker: threads for work that would block the coordinator's loop. The loop runs a task's
+// completion after its work. If the work threw (std::bad_alloc, say), the completion finds no
+// result.
 //
 //   read()   waits for devices, on enough threads to keep all devices of a striped graph busy
 //   post()   labels and writes, on one thread, because the cores are the jobs'
@@ -47,7 +48,7 @@ class Worker {
   const Fd event_;
   size_t pending_count_ = 0;  // loop only: tasks not completed yet
   Mutex mu_;
-  Queue reads_;   // both guarded by mu_
+  Queue reads_;  // both guarded by mu_
   Queue others_;
   std::list<Task> worked_ GUARDED_BY(mu_);  // awaiting completion
   bool stopping_ GUARDED_BY(mu_) = false;

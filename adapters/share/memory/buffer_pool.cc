@@ -36,7 +36,7 @@ bool BufferPool::make_room(uint64_t size_bytes, size_t count, const Ignored& ign
   };
   while (!fits()) {
     const auto spare = victim_of(buffers_, &Buffer::left_in, round_,
-                                [&](uint32_t unit) { return spare_.has(unit); });
+                                 [&](uint32_t unit) { return spare_.has(unit); });
     if (spare == buffers_.end()) return false;
     released.push_back(spare->first);
     release(spare->first);
@@ -53,9 +53,7 @@ void BufferPool::reserve(uint32_t unit, uint64_t size_bytes) {
   used_bytes_now_ = std::max(used_bytes_now_, used_bytes_);
 }
 
-void BufferPool::fill(uint32_t unit, Fd memory) {
-  buffers_.at(unit).memory = std::move(memory);
-}
+void BufferPool::fill(uint32_t unit, Fd memory) { buffers_.at(unit).memory = std::move(memory); }
 
 void BufferPool::release(uint32_t unit) {
   const auto buffer = buffers_.find(unit);

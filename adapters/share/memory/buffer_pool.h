@@ -47,8 +47,8 @@ class BufferPool {
     uint64_t bytes = 0;
     size_t count = 0;
   };
-  // Whether `count` more buffers of `size_bytes` in all fit, after the release of spare ones, which are
-  // appended to `released`.
+  // Whether `count` more buffers of `size_bytes` in all fit, after the release of spare ones, which
+  // are appended to `released`.
   bool make_room(uint64_t size_bytes, size_t count, const Ignored& ignored,
                  std::vector<uint32_t>& released);
 

@@ -15,7 +15,8 @@ constexpr uint64_t kLeastBytes = 64 << 10;  // below, pages and calls cost more 
 
 // Judges by the first slice.
 bool is_worth_it(std::span<const std::byte> bytes) {
-  const auto slice = bytes.first(std::min(bytes.size(), kSlice) / kPackedGroupBytes * kPackedGroupBytes);
+  const auto slice =
+      bytes.first(std::min(bytes.size(), kSlice) / kPackedGroupBytes * kPackedGroupBytes);
   return is_worth_packing(packed_bytes(slice), slice.size());
 }
 

@@ -1,7 +1,7 @@
-// PackedPartition: a partition's bytes, packed (iomgr/cache/word_packing.h) while no job reads them.
-// Jobs need the file's bytes, so it is unpacked into new memory, a hundred times as fast as a disk reads.
-// While it is packed the kernel may reclaim its pages (iomgr/cache/page_note.h), before the OOM
-// killer acts.
+// PackedPartition: a partition's bytes, packed (iomgr/cache/word_packing.h) while no job reads
+// them. Jobs need the file's bytes, so it is unpacked into new memory, a hundred times as fast as a
+// disk reads. While it is packed the kernel may reclaim its pages (iomgr/cache/page_note.h), before
+// the OOM killer acts.
 //
 // Threads: immutable once made.
 #pragma once
@@ -25,7 +25,8 @@ class PackedPartition {
     return packed_.size() + groups_.size() * sizeof(PackedGroup) + notes_.size() * sizeof(PageNote);
   }
 
-  // All bytes in new sealed memory. EAGAIN: the kernel has reclaimed pages, and this object is useless.
+  // All bytes in new sealed memory. EAGAIN: the kernel has reclaimed pages, and this object is
+  // useless.
   Outcome<Fd> unpack() const;
 
  private:

@@ -37,8 +37,8 @@ void Mapping::shrink(uint64_t size_bytes) {
   size_ = size_bytes;
 }
 
-// MAP_PRIVATE, because before Linux 6.7 sealed memory cannot be mapped otherwise. It copies nothing,
-// because no process writes.
+// MAP_PRIVATE, because before Linux 6.7 sealed memory cannot be mapped otherwise. It copies
+// nothing, because no process writes.
 Outcome<Mapping> Mapping::of_sealed(int memory, uint64_t size_bytes) {
   return map(memory, size_bytes, PROT_READ, MAP_PRIVATE);
 }

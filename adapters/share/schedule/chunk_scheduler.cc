@@ -9,7 +9,8 @@ ChunkScheduler::ChunkScheduler(const std::vector<Member>& members, uint32_t core
     : core_count_(core_count) {
   for (const Member& member : members) {
     const uint32_t most = std::min(member.thread_count, core_count);
-    const uint32_t least = member.thread_count_min == 0 ? most : std::min(member.thread_count_min, most);
+    const uint32_t least =
+        member.thread_count_min == 0 ? most : std::min(member.thread_count_min, most);
     members_.push_back({.job = member.job, .thread_count = most, .thread_count_min = least});
   }
 }
@@ -95,7 +96,8 @@ std::vector<ChunkScheduler::Place*> ChunkScheduler::waiting(uint32_t chunk) {
     Place& place = members_[(i + chunk) % members_.size()];
     if (place.state == State::kWaits && place.chunk == chunk) waiting.push_back(&place);
   }
-  std::ranges::stable_sort(waiting, std::greater(), [](const Place* place) { return place->load_ns; });
+  std::ranges::stable_sort(waiting, std::greater(),
+                           [](const Place* place) { return place->load_ns; });
   return waiting;
 }
 

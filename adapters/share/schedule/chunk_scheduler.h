@@ -8,9 +8,10 @@
 // The first job's turn brings a chunk into the processors' cache, and serves the others from there:
 // no job goes on to the next chunk before all are through this one. A turn lasts as long as the
 // job's load for the chunk (formulas 3 and 4), so jobs get CPU time in proportion to their loads.
-// Turns never use more threads than there are cores. A turn that outlasts its lease no longer counts,
-// so it cannot hold the others up. The longest load goes first, so that no core waits long for the
-// last turn. Jobs of equal load take turns at going first, because the first pays for the fetch.
+// Turns never use more threads than there are cores. A turn that outlasts its lease no longer
+// counts, so it cannot hold the others up. The longest load goes first, so that no core waits long
+// for the last turn. Jobs of equal load take turns at going first, because the first pays for the
+// fetch.
 //
 // Jobs that can do with fewer threads share the cores evenly. Of many jobs each has one thread, and
 // so needs no locks for what it writes. The last job of a chunk gets all free cores.

@@ -78,8 +78,7 @@ uint64_t chunk_size_bytes(const ChunkSizing& sizing) {
   using Wide = unsigned __int128;
   const Wide numerator = Wide{sizing.cache_bytes - sizing.reserved_bytes} * sizing.graph_bytes;
   const Wide whole = sizing.graph_bytes + Wide{sizing.vertex_count} * sizing.vertex_bytes;
-  const auto largest =
-      static_cast<uint64_t>(numerator / whole / std::max(sizing.core_count, 1u));
+  const auto largest = static_cast<uint64_t>(numerator / whole / std::max(sizing.core_count, 1u));
   return std::max(unit, largest / unit * unit);
 }
 

@@ -18,8 +18,8 @@ inline constexpr uint64_t kStaleRounds = 2;  // GlobalTable::round()
 // Entry with the round in which a job last wanted the unit.
 template <class Entry, class MayGo>
 typename std::map<uint32_t, Entry>::iterator victim_of(std::map<uint32_t, Entry>& by_unit,
-                                                      uint64_t Entry::*wanted_in, uint64_t round,
-                                                      MayGo may_go) {
+                                                       uint64_t Entry::* wanted_in, uint64_t round,
+                                                       MayGo may_go) {
   auto last = by_unit.end();
   auto oldest = by_unit.end();
   for (auto at = by_unit.begin(); at != by_unit.end(); ++at) {
@@ -27,7 +27,8 @@ typename std::map<uint32_t, Entry>::iterator victim_of(std::map<uint32_t, Entry>
     last = at;
     if (oldest == by_unit.end() || at->second.*wanted_in < oldest->second.*wanted_in) oldest = at;
   }
-  const bool is_stale = oldest != by_unit.end() && oldest->second.*wanted_in + kStaleRounds <= round;
+  const bool is_stale =
+      oldest != by_unit.end() && oldest->second.*wanted_in + kStaleRounds <= round;
   return is_stale ? oldest : last;
 }
 

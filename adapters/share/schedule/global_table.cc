@@ -16,7 +16,9 @@ GlobalTable::GlobalTable(uint32_t unit_count, uint32_t core_count, Batching batc
 
 void GlobalTable::add_job(JobId job, uint32_t thread_count) {
   assert(!jobs_.contains(job));
-  jobs_[job] = {.thread_count = thread_count, .needs = PartitionSet(loaded_.partition_count()), .within = {},
+  jobs_[job] = {.thread_count = thread_count,
+                .needs = PartitionSet(loaded_.partition_count()),
+                .within = {},
                 .reads = {}};
 }
 
@@ -38,7 +40,9 @@ void GlobalTable::leave_partition(JobId job) {
 }
 
 void GlobalTable::forget_partition(Job& job, uint32_t first) const {
-  for (uint32_t p = job.needs.next(first); is_of(p, first); p = job.needs.next(p + 1)) job.needs.remove(p);
+  for (uint32_t p = job.needs.next(first); is_of(p, first); p = job.needs.next(p + 1)) {
+    job.needs.remove(p);
+  }
   settle(job);
 }
 
@@ -104,8 +108,11 @@ bool GlobalTable::give_open(Step& step) {
     for (const uint32_t p : taken) {
       if (!loaded_.has(p)) return false;
     }
-    if (job.state == State::kWaits) grant.jobs.push_back(id);
-    else all_asked = false;
+    if (job.state == State::kWaits) {
+      grant.jobs.push_back(id);
+    } else {
+      all_asked = false;
+    }
   }
   if (grant.jobs.empty() || (!all_asked && busy_threads() >= core_count_)) return false;
   for (const JobId id : grant.jobs) {
@@ -225,7 +232,8 @@ GlobalTable::Batch GlobalTable::open_next() {
   for (const auto& [id, job] : jobs_) {
     if (counts(job)) needs.push_back(&job.needs);
   }
-  order_ = batches_of(load_order(needs, loaded_.partition_count(), batching_.order, batching_.first_of_same));
+  order_ = batches_of(
+      load_order(needs, loaded_.partition_count(), batching_.order, batching_.first_of_same));
   place_ = 0;
   if (order_.empty()) return {};
   return order_[place_++];
@@ -236,7 +244,8 @@ std::vector<GlobalTable::Batch> GlobalTable::ahead() const {
   const PartitionSet needed = this->needed();
   std::vector<Batch> ahead;
   uint64_t bytes = 0;
-  for (size_t i = place_; i < order_.size() && (ahead.empty() || (bytes > 0 && bytes < batching_.ahead_bytes)); ++i) {
+  for (size_t i = place_;
+       i < order_.size() && (ahead.empty() || (bytes > 0 && bytes < batching_.ahead_bytes)); ++i) {
     Batch batch = order_[i];
     std::erase_if(batch, [&](uint32_t p) { return !needed.has(p); });
     if (batch.empty()) continue;

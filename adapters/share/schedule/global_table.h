@@ -17,14 +17,14 @@
 // once a round, and a job may join at any place of the order: a sweep that begins while unit 5 is
 // open begins with 5.
 //
-// While no core is free, the open unit is granted once all jobs that need it have asked. They then go
-// through its chunks together (chunk_scheduler.h). While a core is free, a job that asks gets it at
-// once.
+// While no core is free, the open unit is granted once all jobs that need it have asked. They then
+// go through its chunks together (chunk_scheduler.h). While a core is free, a job that asks gets it
+// at once.
 //
 // If a partition has several units, a job goes through those that it needs in order, and through no
-// other partition meanwhile, because its engine sees one partition. So a job that joins in the middle
-// of a partition begins with the next one. A job that fell behind in the middle waits for its next
-// unit.
+// other partition meanwhile, because its engine sees one partition. So a job that joins in the
+// middle of a partition begins with the next one. A job that fell behind in the middle waits for
+// its next unit.
 //
 // Pure bookkeeping, no clock. Threads: one.
 #pragma once
@@ -64,8 +64,8 @@ class GlobalTable {
   void add_job(JobId job, uint32_t thread_count);
   void remove_job(JobId job);
 
-  // Sets the units of the job's next sweep. `within`: the unit with which it resumes a partition, of
-  // which another coordinator gave it the units before.
+  // Sets the units of the job's next sweep. `within`: the unit with which it resumes a partition,
+  // of which another coordinator gave it the units before.
   void begin_sweep(JobId job, PartitionSet active, std::optional<uint32_t> within = std::nullopt);
   // The job drops the rest of the partition that it has begun.
   void leave_partition(JobId job);
@@ -80,8 +80,8 @@ class GlobalTable {
   void take_back(JobId job) { jobs_.at(job).state = State::kComputes; }
 
   void set_loaded(uint32_t unit, bool loaded);
-  // Loading failed. Returns the waiting jobs that needed the unit: the caller tells them, and they no
-  // longer need its partition. For other jobs it is tried again when they ask.
+  // Loading failed. Returns the waiting jobs that needed the unit: the caller tells them, and they
+  // no longer need its partition. For other jobs it is tried again when they ask.
   std::vector<JobId> give_up(uint32_t unit);
 
   struct Grant {
@@ -125,7 +125,7 @@ class GlobalTable {
     uint32_t thread_count = 1;
     PartitionSet needs;
     std::optional<uint32_t> within;  // first_of() the partition that it has begun and not finished
-    Batch reads;  // the units granted last
+    Batch reads;                     // the units granted last
     bool late = false;
     bool gathered = false;  // between sweeps, and worth waiting for
   };

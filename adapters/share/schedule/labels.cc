@@ -123,17 +123,18 @@ Outcome<LabelHeader> parse_label_header(std::span<const char> bytes, uint64_t si
                       chunk_count, edge_count_max);
   }
   // Counts in words, because the byte count of a sparse file's edges may exceed 64 bits.
-  const uint64_t word_count = sizeof header / 8 + header.partition_count + 1 + header.chunk_count + 1 +
-                              header.entry_count;
+  const uint64_t word_count =
+      sizeof header / 8 + header.partition_count + 1 + header.chunk_count + 1 + header.entry_count;
   if (size_bytes % 8 != 0 || size_bytes / 8 != word_count) {
     return make_error(EINVAL, "byte {}: {} bytes expected in all", size_bytes, 8 * word_count);
   }
   return header;
 }
 
-Outcome<Labels> Labels::parse(std::span<const char> bytes, uint64_t graph_hash, uint64_t chunk_bytes,
-                              std::span<const uint64_t> partition_bytes) {
-  const auto parsed = parse_label_header(bytes, bytes.size(), graph_hash, chunk_bytes, partition_bytes);
+Outcome<Labels> Labels::parse(std::span<const char> bytes, uint64_t graph_hash,
+                              uint64_t chunk_bytes, std::span<const uint64_t> partition_bytes) {
+  const auto parsed =
+      parse_label_header(bytes, bytes.size(), graph_hash, chunk_bytes, partition_bytes);
   if (!parsed) return parsed.error();
   Labels labels;
   const LabelHeader& header = labels.header_ = *parsed;

@@ -5,8 +5,8 @@
 //                           u:1
 //
 // Edges have a fixed size, so the algorithm's `edge_num × S_G / |E| ≥ S_c` holds every S_c bytes:
-// chunk k of a partition begins at k × S_c. Only the tables take room: 8 bytes for each source vertex
-// of each chunk, by rising vertex.
+// chunk k of a partition begins at k × S_c. Only the tables take room: 8 bytes for each source
+// vertex of each chunk, by rising vertex.
 //
 // In bytes (in a file or shared memory), little-endian; label_file.h says where:
 //
@@ -54,7 +54,7 @@ struct LabelHeader {
   uint32_t reserved[3] = {};
   uint32_t payload_crc = 0;  // CRC-32C of all that follows the header
   uint32_t padding = 0;
-  uint32_t header_crc = 0;   // of the header before this field
+  uint32_t header_crc = 0;  // of the header before this field
 };
 static_assert(sizeof(LabelHeader) == 72);
 
@@ -76,8 +76,8 @@ class Labels {
   Labels() = default;
 
   // EINVAL: damaged, of another graph, or for another chunk size; the text says where.
-  static Outcome<Labels> parse(std::span<const char> bytes, uint64_t graph_hash, uint64_t chunk_bytes,
-                               std::span<const uint64_t> partition_bytes);
+  static Outcome<Labels> parse(std::span<const char> bytes, uint64_t graph_hash,
+                               uint64_t chunk_bytes, std::span<const uint64_t> partition_bytes);
 
   uint64_t chunk_bytes() const { return header_.chunk_bytes; }
   uint32_t chunk_count(uint32_t partition) const {
@@ -111,7 +111,10 @@ ChunkTables label_chunks(std::span<const char> bytes, RecordFormat record, uint6
 class LabelBuilder {
  public:
   LabelBuilder(Units units, RecordFormat record, uint64_t chunk_bytes)
-      : units_(std::move(units)), record_(record), chunk_bytes_(chunk_bytes), tables_(units_.count()) {}
+      : units_(std::move(units)),
+        record_(record),
+        chunk_bytes_(chunk_bytes),
+        tables_(units_.count()) {}
 
   void add(uint32_t unit, ChunkTables tables);
   bool complete() const { return labelled_count_ == tables_.size(); }

@@ -4,12 +4,15 @@
 
 namespace graphlane::share {
 
-std::vector<uint32_t> load_order(std::span<const PartitionSet* const> needs_of_jobs, uint32_t unit_count,
-                                 LoadOrder how, std::span<const uint32_t> first_of_same) {
+std::vector<uint32_t> load_order(std::span<const PartitionSet* const> needs_of_jobs,
+                                 uint32_t unit_count, LoadOrder how,
+                                 std::span<const uint32_t> first_of_same) {
   // A partition's values stand at its first unit: the maximum over its units.
   std::vector<uint32_t> fewest(unit_count, UINT32_MAX);  // min of N_j(P): max of 1 / N_j(P)
   std::vector<uint32_t> job_count(unit_count);
-  const auto place = [&](uint32_t unit) { return first_of_same.empty() ? unit : first_of_same[unit]; };
+  const auto place = [&](uint32_t unit) {
+    return first_of_same.empty() ? unit : first_of_same[unit];
+  };
   std::vector<uint32_t> jobs_of(unit_count);
   for (const PartitionSet* needs : needs_of_jobs) {
     const uint32_t count = needs->count();

@@ -24,8 +24,8 @@ enum class LoadOrder {
 
 // The units that any job needs, those of the most urgent partition first. `first_of_same`: for each
 // unit the first one of its partition; empty: each unit is a partition.
-std::vector<uint32_t> load_order(std::span<const PartitionSet* const> needs_of_jobs, uint32_t unit_count,
-                                 LoadOrder how = LoadOrder::kPriority,
+std::vector<uint32_t> load_order(std::span<const PartitionSet* const> needs_of_jobs,
+                                 uint32_t unit_count, LoadOrder how = LoadOrder::kPriority,
                                  std::span<const uint32_t> first_of_same = {});
 
 }  // namespace graphlane::share

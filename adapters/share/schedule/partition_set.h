@@ -33,7 +33,9 @@ class PartitionSet {
   uint32_t next(uint32_t p) const {
     for (size_t i = p / 64; i < words_.size(); ++i) {
       const uint64_t word = i == p / 64 ? words_[i] & ~uint64_t{0} << p % 64 : words_[i];
-      if (word != 0) return static_cast<uint32_t>(i * 64) + static_cast<uint32_t>(std::countr_zero(word));
+      if (word != 0) {
+        return static_cast<uint32_t>(i * 64) + static_cast<uint32_t>(std::countr_zero(word));
+      }
     }
     return partition_count_;
   }

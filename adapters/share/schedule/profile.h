@@ -4,10 +4,10 @@
 //   (3)  L_j^k = T(F_j) × active edges                    of chunk k
 //   (4)  F_j^k = L_j^k + T(E) × edges                     for the first job at the chunk
 //
-// Two partitions give two equations in T(F_j), the time to process an active edge, and T(E), the time
-// to fetch any edge. They have one solution only if the share of active edges differs. Where it does
-// not, or where noise makes the solution negative, T(E) comes from another job on the same graph,
-// because it depends on the graph alone. Without another job it is 0.
+// Two partitions give two equations in T(F_j), the time to process an active edge, and T(E), the
+// time to fetch any edge. They have one solution only if the share of active edges differs. Where
+// it does not, or where noise makes the solution negative, T(E) comes from another job on the same
+// graph, because it depends on the graph alone. Without another job it is 0.
 //
 // Times are picoseconds an edge: an edge takes about a nanosecond.
 #pragma once
@@ -17,9 +17,9 @@
 namespace graphlane::share {
 
 struct EdgeCosts {
-  uint64_t process_ps = 0;      // T(F_j); 0: unknown
-  uint64_t access_ps = 0;       // T(E)
-  bool access_measured = false; // by this job, so that other jobs can use it
+  uint64_t process_ps = 0;       // T(F_j); 0: unknown
+  uint64_t access_ps = 0;        // T(E)
+  bool access_measured = false;  // by this job, so that other jobs can use it
 };
 
 struct ChunkLoad {

@@ -10,7 +10,8 @@ constexpr uint64_t kCutsMax = uint64_t{1} << 16;
 
 }  // namespace
 
-Units::Units(std::span<const uint64_t> partition_bytes, uint64_t unit_bytes) : unit_bytes_(unit_bytes) {
+Units::Units(std::span<const uint64_t> partition_bytes, uint64_t unit_bytes)
+    : unit_bytes_(unit_bytes) {
   first_.reserve(partition_bytes.size() + 1);
   for (uint32_t p = 0; p < partition_bytes.size(); ++p) {
     uint64_t rest = partition_bytes[p];

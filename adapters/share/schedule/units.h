@@ -22,8 +22,8 @@ inline constexpr uint64_t kUncut = UINT64_MAX;
 class Units {
  public:
   Units() = default;
-  // If unit_bytes_for() gave `unit_bytes`, a partition has at most 2^16 units, and the graph at most
-  // its number of partitions plus 2^16. An empty partition has one unit.
+  // If unit_bytes_for() gave `unit_bytes`, a partition has at most 2^16 units, and the graph at
+  // most its number of partitions plus 2^16. An empty partition has one unit.
   Units(std::span<const uint64_t> partition_bytes, uint64_t unit_bytes);
 
   uint32_t count() const { return static_cast<uint32_t>(bytes_.size()); }
@@ -43,7 +43,8 @@ class Units {
   uint64_t offset_of(uint32_t unit) const {
     return uint64_t{unit - first_of(partition_of(unit))} * unit_bytes_;
   }
-  // The unit that contains byte `offset` of the partition; the last one for an offset behind its end.
+  // The unit that contains byte `offset` of the partition; the last one for an offset behind its
+  // end.
   uint32_t unit_at(uint32_t partition, uint64_t offset) const;
 
   uint64_t unit_bytes() const { return unit_bytes_; }
@@ -55,8 +56,8 @@ class Units {
   std::vector<uint64_t> bytes_;
 };
 
-// The unit size for a graph of `graph_bytes` that does not fit memory: one chunk, or as many chunks as
-// make a device's read worthwhile.
+// The unit size for a graph of `graph_bytes` that does not fit memory: one chunk, or as many chunks
+// as make a device's read worthwhile.
 uint64_t unit_bytes_for(uint64_t chunk_bytes, uint64_t graph_bytes);
 
 }  // namespace graphlane::share

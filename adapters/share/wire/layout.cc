@@ -96,7 +96,8 @@ Outcome<void> check(const Layout& layout, std::span<const FileIdentity> files) {
     }
     // Ranges may overlap, so the files' sizes do not bound the sum.
     if (__builtin_add_overflow(graph_bytes, range.length_bytes, &graph_bytes)) {
-      return make_error(EINVAL, "partition {}: with it the graph has 2^64 bytes or more", partition);
+      return make_error(EINVAL, "partition {}: with it the graph has 2^64 bytes or more",
+                        partition);
     }
   }
   if (record.size_bytes == 0) return {};

@@ -23,7 +23,8 @@ namespace graphlane::share {
 inline constexpr uint32_t kPartitionsMax = 1u << 20;
 inline constexpr uint32_t kFilesMax = 64;
 
-// A piece of a partition. Pieces stand in the order of partitions, and a partition is their sequence.
+// A piece of a partition. Pieces stand in the order of partitions, and a partition is their
+// sequence.
 struct FileRange {
   uint32_t partition = 0;
   uint32_t file = 0;
@@ -33,8 +34,8 @@ struct FileRange {
 };
 static_assert(sizeof(FileRange) == 24);
 
-// Edges of a fixed size, each with its source as a little-endian uint32. Size 0: unknown bytes; such
-// a partition is one chunk and always active.
+// Edges of a fixed size, each with its source as a little-endian uint32. Size 0: unknown bytes;
+// such a partition is one chunk and always active.
 struct RecordFormat {
   uint32_t size_bytes = 0;
   uint32_t source_offset_bytes = 0;
@@ -67,7 +68,8 @@ struct FileIdentity {
 // EBADF: not a regular file that is open for reading.
 Result<FileIdentity> identify(int file);
 
-// Whether the layout is consistent and lies within the files. Then the sum of all sizes fits 64 bits.
+// Whether the layout is consistent and lies within the files. Then the sum of all sizes fits 64
+// bits.
 Outcome<void> check(const Layout& layout, std::span<const FileIdentity> files);
 
 // All chunks of a partition have `chunk_bytes`, except for the last.

@@ -53,8 +53,8 @@ void enlarge_buffers(int socket);
 // The user of the other end's process, from the kernel.
 Result<uid_t> peer_user(int socket);
 
-// Whether the number stands for one user. In a user namespace (`graphlane run`, rootless containers)
-// the kernel shows all users that are not mapped there as one overflow number.
+// Whether the number stands for one user. In a user namespace (`graphlane run`, rootless
+// containers) the kernel shows all users that are not mapped there as one overflow number.
 bool is_mapped_user(uid_t user);
 
 }  // namespace graphlane::share

@@ -29,8 +29,22 @@ inline constexpr uint32_t kProtocolVersion = 5;
 inline constexpr uint32_t kNoUnit = UINT32_MAX;
 
 enum class Kind : uint32_t {
-  kAttach = 1, kSweep, kNext, kLoaded, kTurn, kDone, kUpdate, kAskStatistics,
-  kWelcome = 101, kRefusal, kLoad, kUnits, kSweepEnd, kTurnGiven, kUpdated, kStatistics,
+  kAttach = 1,
+  kSweep,
+  kNext,
+  kLoaded,
+  kTurn,
+  kDone,
+  kUpdate,
+  kAskStatistics,
+  kWelcome = 101,
+  kRefusal,
+  kLoad,
+  kUnits,
+  kSweepEnd,
+  kTurnGiven,
+  kUpdated,
+  kStatistics,
 };
 
 struct AttachMessage {
@@ -71,7 +85,7 @@ struct SweepMessage {
 struct NextMessage {
   Kind kind = Kind::kNext;
   uint32_t leaves_partition = 0;  // drops the partition's other units
-  uint64_t access_ps = 0;  // T(E) as this job measured it; 0: not measured
+  uint64_t access_ps = 0;         // T(E) as this job measured it; 0: not measured
 };
 
 struct LoadMessage {

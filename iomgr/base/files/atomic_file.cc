@@ -16,9 +16,10 @@ namespace {
 constexpr size_t kSmallFileMax = 512u << 10;
 
 // Errors name `path`, which the caller knows, not the temporary file.
-Outcome<void> write_temporary(int directory_fd, const std::string& temporary,
-                              std::string_view path, std::string_view content, mode_t mode) {
-  const Fd file(::openat(directory_fd, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+Outcome<void> write_temporary(int directory_fd, const std::string& temporary, std::string_view path,
+                              std::string_view content, mode_t mode) {
+  const Fd file(
+      ::openat(directory_fd, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!file) return os_error(errno, path, "cannot create");
   if (Result<void> written = write_full(file.get(), content.data(), content.size()); !written) {
     return os_error(written.error().code, path, "cannot write");
@@ -31,8 +32,8 @@ Outcome<void> write_temporary(int directory_fd, const std::string& temporary,
 
 }  // namespace
 
-Outcome<void> write_file_atomically(int directory_fd, const std::string& name, std::string_view path,
-                               std::string_view content, mode_t mode) {
+Outcome<void> write_file_atomically(int directory_fd, const std::string& name,
+                                    std::string_view path, std::string_view content, mode_t mode) {
   // Not named by the process number: another container may have the same one.
   const std::string temporary = fmt::format("{}.{}~", name, UuidText(Uuid::random()).view());
   Outcome<void> written = write_temporary(directory_fd, temporary, path, content, mode);
@@ -46,16 +47,18 @@ Outcome<void> write_file_atomically(int directory_fd, const std::string& name, s
   return sync_directory(std::filesystem::path(name).parent_path().string(), directory_fd);
 }
 
-Outcome<void> replace_file_atomically(int directory_fd, const std::string& name, const std::string& path,
-                                 std::string_view content) {
+Outcome<void> replace_file_atomically(int directory_fd, const std::string& name,
+                                      const std::string& path, std::string_view content) {
   struct stat before;
   if (::fstatat(directory_fd, name.c_str(), &before, AT_SYMLINK_NOFOLLOW) != 0) {
     return os_error(errno, path, "cannot read");
   }
   const std::string temporary = fmt::format("{}.{}~", name, UuidText(Uuid::random()).view());
-  Outcome<void> written = write_temporary(directory_fd, temporary, path, content, before.st_mode & 07777);
+  Outcome<void> written =
+      write_temporary(directory_fd, temporary, path, content, before.st_mode & 07777);
   if (written) {
-    (void)!::fchownat(directory_fd, temporary.c_str(), before.st_uid, before.st_gid, AT_SYMLINK_NOFOLLOW);
+    (void)!::fchownat(directory_fd, temporary.c_str(), before.st_uid, before.st_gid,
+                      AT_SYMLINK_NOFOLLOW);
     if (::renameat(directory_fd, temporary.c_str(), directory_fd, name.c_str()) != 0) {
       written = os_error(errno, path, "cannot replace");
     }

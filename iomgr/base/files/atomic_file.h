@@ -14,12 +14,12 @@ namespace graphlane {
 
 // Writes the file `name` below `directory_fd`, and syncs it and its directory. `path` is its name
 // in messages. After an error nothing is left.
-Outcome<void> write_file_atomically(int directory_fd, const std::string& name, std::string_view path,
-                               std::string_view content, mode_t mode);
+Outcome<void> write_file_atomically(int directory_fd, const std::string& name,
+                                    std::string_view path, std::string_view content, mode_t mode);
 
 // As above for an existing file; keeps its owner and mode.
-Outcome<void> replace_file_atomically(int directory_fd, const std::string& name, const std::string& path,
-                                 std::string_view content);
+Outcome<void> replace_file_atomically(int directory_fd, const std::string& name,
+                                      const std::string& path, std::string_view content);
 
 // The content of a file below `directory_fd`; `path` is its name in messages. EFBIG: larger than
 // 512 KiB, which no valid file is.

@@ -30,8 +30,7 @@ Result<void> all_written(Result<size_t> done, size_t length) {
 
 Result<size_t> pread_full(int fd, void* buffer, size_t length, uint64_t offset) {
   return repeat(length, [&](size_t done) {
-    return sys::pread(fd, static_cast<char*>(buffer) + done, length - done,
-                   offset + done);
+    return sys::pread(fd, static_cast<char*>(buffer) + done, length - done, offset + done);
   });
 }
 
@@ -45,7 +44,7 @@ Result<void> pwrite_full(int fd, const void* buffer, size_t length, uint64_t off
   return all_written(repeat(length,
                             [&](size_t done) {
                               return sys::pwrite(fd, static_cast<const char*>(buffer) + done,
-                                              length - done, offset + done);
+                                                 length - done, offset + done);
                             }),
                      length);
 }
@@ -54,7 +53,7 @@ Result<void> write_full(int fd, const void* buffer, size_t length) {
   return all_written(repeat(length,
                             [&](size_t done) {
                               return sys::write(fd, static_cast<const char*>(buffer) + done,
-                                             length - done);
+                                                length - done);
                             }),
                      length);
 }

@@ -14,7 +14,8 @@ namespace graphlane {
 // filters, check the last name only.
 inline int open_below(int root_fd, const char* path, int flags, mode_t mode = 0) {
   flags |= O_CLOEXEC;
-  const open_how how{.flags = static_cast<uint64_t>(flags), .mode = mode, .resolve = RESOLVE_NO_SYMLINKS};
+  const open_how how{
+      .flags = static_cast<uint64_t>(flags), .mode = mode, .resolve = RESOLVE_NO_SYMLINKS};
   const long fd = ::syscall(SYS_openat2, root_fd, path, &how, sizeof how);
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
   return sys::openat(root_fd, path, flags | O_NOFOLLOW, mode);

@@ -43,7 +43,8 @@ bool is_same_file(const struct stat& a, const struct stat& b) {
 
 // A name that disappears during the walk counts as absent.
 bool has_gone(const Error& error) {
-  return error.code == ENOENT || error.code == ENOTDIR || error.code == ELOOP || error.code == ESTALE;
+  return error.code == ENOENT || error.code == ENOTDIR || error.code == ELOOP ||
+         error.code == ESTALE;
 }
 
 class TreeWalk {
@@ -56,7 +57,9 @@ class TreeWalk {
     const size_t slash = top_.path.rfind('/');
     const bool has_parent = top_.directory_fd != AT_FDCWD && slash != std::string::npos;
     if (has_parent) {
-      top_parent_ = open_place({.directory_fd = top_.directory_fd, .path = top_.path.substr(0, slash), .shown = top_.shown},
+      top_parent_ = open_place({.directory_fd = top_.directory_fd,
+                                .path = top_.path.substr(0, slash),
+                                .shown = top_.shown},
                                O_PATH | O_DIRECTORY);
       if (!top_parent_) return top_.error(errno, "cannot open");
     }
@@ -83,11 +86,11 @@ class TreeWalk {
   // A directory in progress.
   struct Level {
     std::vector<std::string> names;
-    size_t next = 0;          // index into names
-    size_t path_length = 0;   // of path_, up to this directory
-    size_t name_at = 0;       // where this directory's name begins in path_
-    struct stat info {};
-    Fd fd;                    // empty: closed, to be found again by ".." of the one below
+    size_t next = 0;         // index into names
+    size_t path_length = 0;  // of path_, up to this directory
+    size_t name_at = 0;      // where this directory's name begins in path_
+    struct stat info{};
+    Fd fd;  // empty: closed, to be found again by ".." of the one below
   };
   // Only the deepest directories stay open: short ways up and down cost no call.
   static constexpr size_t kOpenMax = 32;
@@ -110,7 +113,7 @@ class TreeWalk {
   }
 
   Outcome<void> visit(const char* name) {
-    struct stat info {};
+    struct stat info{};
     if (::fstatat(parent_fd(), name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
       return told_closed(entry(name, info), errno);
     }
@@ -123,7 +126,9 @@ class TreeWalk {
       level.fd.reset(::openat(parent_fd(), name, kDirectoryFlags));
       if (!level.fd) error = errno;
       // Checks again, because something may have been mounted over the directory.
-      else if (::fstat(level.fd.get(), &level.info) != 0) error = errno;
+      else if (::fstat(level.fd.get(), &level.info) != 0) {
+        error = errno;
+      }
       if (error == ENOENT || error == ENOTDIR) {
         return levels_.empty() ? at.place().error(error, "cannot open") : Outcome<void>();
       }
@@ -131,8 +136,11 @@ class TreeWalk {
     if (Outcome<void> entered = visitor_.enter(at); !entered) return entered;
     if (error == 0 && goes_in) {
       Outcome<std::vector<std::string>> names = list_names(level.fd.get(), at.place());
-      if (names) level.names = std::move(*names);
-      else error = names.error().code;
+      if (names) {
+        level.names = std::move(*names);
+      } else {
+        error = names.error().code;
+      }
     }
     if (error != 0) {
       if (Outcome<void> told = told_closed(at, error); !told) return told;
@@ -187,7 +195,9 @@ Outcome<std::vector<TreeNode>> list_down_to(const TreePlace& top, size_t depth_m
     nodes.push_back({.path = entry.path, .info = entry.info});
     return {};
   }};
-  if (Outcome<void> walked = TreeWalk(top, visitor, depth_max).run(); !walked) return walked.error();
+  if (Outcome<void> walked = TreeWalk(top, visitor, depth_max).run(); !walked) {
+    return walked.error();
+  }
   return nodes;
 }
 
@@ -206,7 +216,8 @@ Outcome<void> copy_link(const TreePlace& from, const struct stat& info, const Tr
 
 Outcome<void> copy_special(const struct stat& info, const TreePlace& to) {
   const ShortPlace copy(to);
-  if (::mknodat(copy.directory_fd(), copy.path(), (info.st_mode & S_IFMT) | 0600, info.st_rdev) != 0) {
+  if (::mknodat(copy.directory_fd(), copy.path(), (info.st_mode & S_IFMT) | 0600, info.st_rdev) !=
+      0) {
     return to.error(errno, "cannot create the special file");
   }
   copy_attributes_at(info, copy.directory_fd(), copy.path());
@@ -288,17 +299,22 @@ Fd open_place(const TreePlace& place, int flags) {
   return Fd(open_below(from, std::string(rest).c_str(), flags));
 }
 
-ShortPlace::ShortPlace(const TreePlace& place) : directory_fd_(place.directory_fd), path_(place.path.c_str()) {
+ShortPlace::ShortPlace(const TreePlace& place)
+    : directory_fd_(place.directory_fd), path_(place.path.c_str()) {
   if (place.path.size() < PATH_MAX) return;
   const size_t slash = place.path.rfind('/');
   if (slash != std::string::npos && slash > 0) {
-    parent_ = open_place({.directory_fd = place.directory_fd, .path = place.path.substr(0, slash), .shown = place.shown},
+    parent_ = open_place({.directory_fd = place.directory_fd,
+                          .path = place.path.substr(0, slash),
+                          .shown = place.shown},
                          O_PATH | O_DIRECTORY);
   }
   path_ = parent_ ? path_ + slash + 1 : "";
 }
 
-Outcome<std::vector<TreeNode>> list_tree(const TreePlace& top) { return list_down_to(top, SIZE_MAX); }
+Outcome<std::vector<TreeNode>> list_tree(const TreePlace& top) {
+  return list_down_to(top, SIZE_MAX);
+}
 
 Outcome<std::vector<TreeNode>> list_directory(const TreePlace& top) { return list_down_to(top, 1); }
 
@@ -313,7 +329,8 @@ Outcome<void> copy_tree(const TreePlace& from, const std::vector<TreeNode>& node
       if (!is_first) {
         const TreePlace first_place = to.at(first->second);
         const ShortPlace old_name(first_place), new_name(target);
-        if (::linkat(old_name.directory_fd(), old_name.path(), new_name.directory_fd(), new_name.path(), 0) != 0) {
+        if (::linkat(old_name.directory_fd(), old_name.path(), new_name.directory_fd(),
+                     new_name.path(), 0) != 0) {
           return target.error(errno, "cannot link");
         }
         continue;
@@ -400,8 +417,8 @@ Outcome<void> move_tree(const TreePlace& staged, const std::vector<TreeNode>& no
 
 Result<void> rename_new(const TreePlace& from, const TreePlace& to) {
   const ShortPlace old_name(from), new_name(to);
-  if (::renameat2(old_name.directory_fd(), old_name.path(), new_name.directory_fd(), new_name.path(),
-                  RENAME_NOREPLACE) == 0) {
+  if (::renameat2(old_name.directory_fd(), old_name.path(), new_name.directory_fd(),
+                  new_name.path(), RENAME_NOREPLACE) == 0) {
     return {};
   }
   if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) return last_errno();
@@ -411,7 +428,8 @@ Result<void> rename_new(const TreePlace& from, const TreePlace& to) {
   if (::fstatat(new_name.directory_fd(), new_name.path(), &there, AT_SYMLINK_NOFOLLOW) == 0) {
     return Errno{EEXIST};
   }
-  if (::renameat(old_name.directory_fd(), old_name.path(), new_name.directory_fd(), new_name.path()) != 0) {
+  if (::renameat(old_name.directory_fd(), old_name.path(), new_name.directory_fd(),
+                 new_name.path()) != 0) {
     return last_errno();
   }
   return {};

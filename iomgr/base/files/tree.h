@@ -37,7 +37,7 @@ struct TreePlace {
 
 struct TreeNode {
   std::string path;  // below the top: "" itself, "d", "d/a"
-  struct stat info {};
+  struct stat info{};
 };
 
 // An entry of a walk. Valid while it is visited.
@@ -79,7 +79,9 @@ class ShortPlace {
  public:
   explicit ShortPlace(const TreePlace& place);
   int directory_fd() const { return parent_ ? parent_.get() : directory_fd_; }
-  const char* path() const { return path_; }  // valid while the TreePlace is; "": there is no such place
+  const char* path() const {
+    return path_;
+  }  // valid while the TreePlace is; "": there is no such place
 
  private:
   int directory_fd_;
@@ -109,7 +111,8 @@ Outcome<void> check_target(const TreePlace& from, const std::vector<TreeNode>& n
                            const TreePlace& to, bool overwrite);
 
 // Replaces the file `existing` by `staged`.
-using FileReplacer = std::function<Outcome<void>(const TreePlace& staged, const TreePlace& existing)>;
+using FileReplacer =
+    std::function<Outcome<void>(const TreePlace& staged, const TreePlace& existing)>;
 
 // Moves the copy that copy_tree() made at `staged` to `to`, and gives the new directories the
 // attributes of those in `from`. Without `replace` an existing file is an error. An error says

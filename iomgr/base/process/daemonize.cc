@@ -34,8 +34,11 @@ void leave_terminal() {
     announced = true;
   });
   if (!served) {
-    if (announced) log_line(served.error().text);
-    else send_report(report.get(), served.error());
+    if (announced) {
+      log_line(served.error().text);
+    } else {
+      send_report(report.get(), served.error());
+    }
   }
   ::_exit(served ? 0 : 1);
 }

@@ -33,7 +33,8 @@ constexpr uint32_t offset_of_cookie() {
 Result<void> hide_unseen_io() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kOwnArchitecture, 0, 5),  // 32-bit programs do not load the library
+      // 32-bit programs do not load the library
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kOwnArchitecture, 0, 5),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 1, 0),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_setup, 0, 2),
@@ -45,7 +46,8 @@ Result<void> hide_unseen_io() {
   const sock_fprog filter = {.len = sizeof program / sizeof program[0], .filter = program};
   // Filters all threads, or the existing ones would go on.
   constexpr unsigned kAllThreads = SECCOMP_FILTER_FLAG_TSYNC;
-  if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, kAllThreads, &filter) == 0) return {};  // CAP_SYS_ADMIN
+  // CAP_SYS_ADMIN
+  if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, kAllThreads, &filter) == 0) return {};
   if (::syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
       ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, kAllThreads, &filter) == 0) {
     return {};

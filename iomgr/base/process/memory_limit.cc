@@ -111,15 +111,17 @@ struct CgroupFiles {
   const char* limit;
   const char* high;  // above it the kernel throttles programs; null in version 1
   const char* usage;
-  const char* cache;  // keys in memory.stat
+  const char* cache;   // keys in memory.stat
   const char* shared;  // tmpfs and memfds, which count as cache
   const char* mapped;
 };
-constexpr CgroupFiles kVersion1 = {"/sys/fs/cgroup/memory", "/memory.limit_in_bytes", nullptr,
-                                   "/memory.usage_in_bytes", "total_cache ",
-                                   "total_shmem ", "total_mapped_file "};
-constexpr CgroupFiles kVersion2 = {"/sys/fs/cgroup", "/memory.max", "/memory.high",
-                                   "/memory.current", "file ", "shmem ", "file_mapped "};
+constexpr CgroupFiles kVersion1 = {
+    "/sys/fs/cgroup/memory",  "/memory.limit_in_bytes", nullptr,
+    "/memory.usage_in_bytes", "total_cache ",           "total_shmem ",
+    "total_mapped_file "};
+constexpr CgroupFiles kVersion2 = {"/sys/fs/cgroup",  "/memory.max", "/memory.high",
+                                   "/memory.current", "file ",       "shmem ",
+                                   "file_mapped "};
 
 // The only number of a file, or `missing`. Not inlined, so that the caller's stack frame does not
 // hold a LineReader for each call.
@@ -194,9 +196,7 @@ uint64_t cache_budget_of(uint64_t room_bytes) {
   return room_bytes > kLeftAlone ? (room_bytes - kLeftAlone) / 2 : 0;
 }
 
-uint64_t given_budget_of(uint64_t room_bytes) {
-  return room_bytes - std::min(room_bytes, kShort);
-}
+uint64_t given_budget_of(uint64_t room_bytes) { return room_bytes - std::min(room_bytes, kShort); }
 
 uint64_t reclaimable_budget_of(uint64_t room_bytes) {
   return room_bytes - std::min(room_bytes, std::max(room_bytes / 8, kShort / 2));

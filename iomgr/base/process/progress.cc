@@ -66,7 +66,8 @@ void Progress::print(bool last) {
     }
   }
   if (seconds > 0) {
-    line += fmt::format(", {}/s", amount(static_cast<uint64_t>(static_cast<double>(done) / seconds)));
+    line +=
+        fmt::format(", {}/s", amount(static_cast<uint64_t>(static_cast<double>(done) / seconds)));
   }
   if (on_terminal_) {
     fmt::print(stderr, "\r\033[K{}{}", line, last ? "\n" : "");

@@ -13,7 +13,9 @@ void advance(LaneIo* io, uint64_t bytes) {
   io->length_bytes -= bytes;
   io->expected_bytes -= bytes;
   uint32_t whole = 0;
-  while (whole < io->iov_count && bytes >= io->iov[whole].iov_len) bytes -= io->iov[whole++].iov_len;
+  while (whole < io->iov_count && bytes >= io->iov[whole].iov_len) {
+    bytes -= io->iov[whole++].iov_len;
+  }
   io->iov_count -= whole;
   std::copy(io->iov + whole, io->iov + whole + io->iov_count, io->iov);
   if (io->iov_count > 0) {
@@ -36,7 +38,8 @@ IoStep settle(LaneIo* io, int64_t result, int* error) {
   }
   const uint64_t moved = std::min(static_cast<uint64_t>(result), io->expected_bytes);
   if (io->sums != nullptr && moved > 0) {
-    *error = io->sums->verify(io->device_index, io->fd, io->part_offset, {io->iov, io->iov_count}, moved);
+    *error = io->sums->verify(io->device_index, io->fd, io->part_offset, {io->iov, io->iov_count},
+                              moved);
     if (*error != 0) return IoStep::kFailed;
   }
   io->moved_bytes += moved;
@@ -55,7 +58,8 @@ int verify_pieces(const PartRequest& request) {
   RequestCutter cutter(request);
   LaneIo io;
   while (cutter.next(&io)) {
-    const int error = io.sums->verify(io.device_index, io.fd, io.part_offset, {io.iov, io.iov_count}, io.expected_bytes);
+    const int error = io.sums->verify(io.device_index, io.fd, io.part_offset,
+                                      {io.iov, io.iov_count}, io.expected_bytes);
     if (error != 0) return error;
   }
   return 0;

@@ -32,13 +32,13 @@ struct LaneIo {
   IoOp op = IoOp::kRead;
   uint32_t device_index = 0;
   int fd = -1;
-  int fd_buffered = -1;         // used when `fd` is O_DIRECT and the filesystem rejects the I/O
+  int fd_buffered = -1;  // used when `fd` is O_DIRECT and the filesystem rejects the I/O
   uint32_t iov_count = 0;
-  uint32_t segment_count = 0;   // stripe units at the start
+  uint32_t segment_count = 0;  // stripe units at the start
   uint64_t part_offset = 0;
-  uint64_t length_bytes = 0;    // sum of the iovecs
-  uint64_t expected_bytes = 0;  // fewer than length_bytes only past the part's end
-  uint64_t moved_bytes = 0;     // so far, over all attempts
+  uint64_t length_bytes = 0;       // sum of the iovecs
+  uint64_t expected_bytes = 0;     // fewer than length_bytes only past the part's end
+  uint64_t moved_bytes = 0;        // so far, over all attempts
   const PartSums* sums = nullptr;  // the checksums to verify a read by
   iovec iov[kIovMax];
 
@@ -48,15 +48,15 @@ struct LaneIo {
   LaneIo* older = nullptr;  // in a queue (lane_queue.h)
   LaneIo* newer = nullptr;
   std::chrono::steady_clock::time_point arrived = {};
-  uint64_t turn = 0;        // from its queue's Elevator
-  bool alone = false;       // must not be merged
+  uint64_t turn = 0;   // from its queue's Elevator
+  bool alone = false;  // must not be merged
 };
 
 // The next step of an I/O after a completion. A read with a wrong checksum fails with EIO.
 enum class IoStep {
-  kDone,      // all that was expected has moved
-  kAgain,     // submit it again: the rest of a short transfer, or EINTR, EAGAIN
-  kFailed,    // *error has the errno
+  kDone,    // all that was expected has moved
+  kAgain,   // submit it again: the rest of a short transfer, or EINTR, EAGAIN
+  kFailed,  // *error has the errno
 };
 IoStep settle(LaneIo* io, int64_t result, int* error);
 

@@ -8,9 +8,9 @@
 #include <chrono>
 #include <utility>
 
-#include "iomgr/volume/lost_and_found.h"
 #include "iomgr/base/files/file_attributes.h"
 #include "iomgr/base/files/reopen.h"
+#include "iomgr/volume/lost_and_found.h"
 #include "iomgr/volume/parts/parts.h"
 #include "iomgr/volume/stub/part_record_io.h"
 #include "iomgr/volume/stub/stub_lock.h"
@@ -39,8 +39,8 @@ bool operator==(const timespec& a, const timespec& b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-// Restores the mtime. Waits for a new ctime, because caches of stubs compare it, and it changes only
-// with the kernel's tick.
+// Restores the mtime. Waits for a new ctime, because caches of stubs compare it, and it changes
+// only with the kernel's tick.
 void restore_times(int stub_fd, const struct stat& before) {
   constexpr int kTicksMax = 100;  // a limit for filesystems that never change it
   struct stat st;
@@ -67,11 +67,15 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
   const Result<StubVerdict> verdict = read_stub(stub.get(), kStubSize, &now);
   if (!verdict) return os_error(verdict.error().code, std::string(name), "cannot read the stub");
   if (*verdict != StubVerdict::kStub || now.file_id != layout.file_id) {
-    if (*verdict == StubVerdict::kBadChecksum) return make_error(EIO, "{}: {}", name, describe(*verdict));
+    if (*verdict == StubVerdict::kBadChecksum) {
+      return make_error(EIO, "{}: {}", name, describe(*verdict));
+    }
     return make_error(ESTALE, "{}: has become another file", name);
   }
   if (is_lost_and_found(volume.root_fd(), stub.get(), now.file_id)) {
-    return make_error(EROFS, "{}: is in lost+found, to be read only: its parts are of a stub that is elsewhere", name);
+    return make_error(
+        EROFS, "{}: is in lost+found, to be read only: its parts are of a stub that is elsewhere",
+        name);
   }
   std::shared_ptr<LiveFile> live(new LiveFile(volume, std::move(stub), now));
   const Layout said = now;
@@ -91,24 +95,29 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
     live->writable_ = live->file_;
   }
   if (now.state == FileState::kOpen) {  // a dead writer may have left gaps
-    // Uses the open parts: a part that could not be looked up would seem to be empty, and the others
-    // would be cut to that.
+    // Uses the open parts: a part that could not be looked up would seem to be empty, and the
+    // others would be cut to that.
     const OpenSize open = live->writable_->look_at_open(said);
     if (open.is_damaged()) return damaged_error(volume, said, name, open);
     now.logical_size = open.bytes;
   }
   live->file_->set_size(now.logical_size);
-  live->sums_ = std::make_unique<LiveSums>(volume, *live->writable_, now.logical_size, said.state == FileState::kClosed);
+  live->sums_ = std::make_unique<LiveSums>(volume, *live->writable_, now.logical_size,
+                                           said.state == FileState::kClosed);
   if (now.state == FileState::kOpen) {
     MutexLock held(live->mu_);
     int error = live->sums_->forget_small(/*durably=*/false);
     if (error == 0) error = live->sums_->cut(now.logical_size);
-    if (error != 0) return os_error(error, std::string(name), "cannot be taken over from a dead writer");
+    if (error != 0) {
+      return os_error(error, std::string(name), "cannot be taken over from a dead writer");
+    }
     if (Result<void> lowered = live->lower_to(now.logical_size, /*durably=*/true); !lowered) {
-      return os_error(lowered.error().code, std::string(name), "cannot be taken over from a dead writer");
+      return os_error(lowered.error().code, std::string(name),
+                      "cannot be taken over from a dead writer");
     }
     if (Result<void> even = live->set_part_sizes(now.logical_size); !even) {
-      return os_error(even.error().code, std::string(name), "cannot be taken over from a dead writer");
+      return os_error(even.error().code, std::string(name),
+                      "cannot be taken over from a dead writer");
     }
     live->closed_noted_ = now.logical_size;
     promise_closed(live->writable_->parts_of(), now.logical_size);
@@ -141,7 +150,7 @@ Result<void> LiveFile::prepare_change(uint64_t bound) {
   const bool is_said = layout_.state == FileState::kOpen && layout_.logical_size == bound;
   if (is_said && is_durable_) return {};
   const bool lifts = !is_said && layout_.state == FileState::kOpen && bound == kNoBound;
-    // Not fdatasync(): it could bring an older promise back.
+  // Not fdatasync(): it could bring an older promise back.
   for (uint32_t d = 0; lifts && d < writable_->parts().count(); ++d) {
     if (::fsync(part_fd(d)) != 0) return last_errno();
   }
@@ -380,7 +389,8 @@ Result<void> LiveFile::allocate_noted(int mode, ByteRange range) {
 }
 
 void LiveFile::touch() {
-  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, {.tv_sec = 0, .tv_nsec = UTIME_NOW}};
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+                             {.tv_sec = 0, .tv_nsec = UTIME_NOW}};
   if (::futimens(stub_.get(), times) == 0) return;
   // Only the owner may set times, but any writer changes them.
   MutexLock held(mu_);
@@ -409,14 +419,16 @@ Result<void> LiveFile::record_close(uint64_t synced_change_count) {
   if (outside_count_ > 0 || change_count() != synced_change_count) return Errno{EAGAIN};
   if (layout_.state == FileState::kClosed && !has_new_sums_) return {};
   const uint32_t boot_tag = boot_tag_now();
-  return change_records(volume_, layout_, writable_->parts().all_buffered(), [&](PartRecord& record) {
-    record.flags &= static_cast<uint8_t>(~(PartRecord::kNew | PartRecord::kMaking | PartRecord::kRemoved));
-    record.generation = layout_.generation + 1;
-    record.synced_bytes = file_->size();
-    record.closed_bytes = boot_tag != 0 ? file_->size() : 0;
-    record.boot_tag = boot_tag;
-    sums_->note_in(record);
-  });
+  return change_records(
+      volume_, layout_, writable_->parts().all_buffered(), [&](PartRecord& record) {
+        record.flags &=
+            static_cast<uint8_t>(~(PartRecord::kNew | PartRecord::kMaking | PartRecord::kRemoved));
+        record.generation = layout_.generation + 1;
+        record.synced_bytes = file_->size();
+        record.closed_bytes = boot_tag != 0 ? file_->size() : 0;
+        record.boot_tag = boot_tag;
+        sums_->note_in(record);
+      });
 }
 
 Result<void> LiveFile::sync_records() {
@@ -472,7 +484,7 @@ Result<void> LiveFile::move_to(const StripedFile& to) {
   Result<void> moved = ::fstat(lock_fd, &now) == 0 ? Result<void>() : last_errno();
   for (uint32_t d = 0; d < to.parts().count() && moved; ++d) {
     moved = share_with(lock_fd, now, to.parts().buffered(d),
-                        part_of(volume_.devices()[d].root_fd.get(), to.layout()));
+                       part_of(volume_.devices()[d].root_fd.get(), to.layout()));
   }
   if (moved) moved = say(to.layout());
   if (moved) restore_times(lock_fd, now);
@@ -481,7 +493,8 @@ Result<void> LiveFile::move_to(const StripedFile& to) {
 }
 
 bool is_being_changed(int stub_fd) {
-  return is_stub_locked(stub_fd, StubLock::kChange, F_WRLCK);  // conflicts with both kinds of writers
+  // conflicts with both kinds of writers
+  return is_stub_locked(stub_fd, StubLock::kChange, F_WRLCK);
 }
 
 }  // namespace graphlane

@@ -15,8 +15,8 @@
 // Threads: everything is safe from any thread. A resize() waits for writes in flight, because a
 // write in place would extend a part again after the cut. (The kernel delays buffered writes
 // during a truncation, but not asynchronous O_DIRECT ones.)
-// Invariant: each part has the size that it has in a closed file of size() bytes. Only while a Write
-// extends the file may it be larger.
+// Invariant: each part has the size that it has in a closed file of size() bytes. Only while a
+// Write extends the file may it be larger.
 #pragma once
 
 #include <atomic>
@@ -96,8 +96,8 @@ class LiveFile {
   // As ftruncate(2): shorter, or longer with a hole.
   Result<void> resize(uint64_t size);
 
-  // As fallocate(2). EOPNOTSUPP: modes that move data (collapse, insert), and modes that the devices'
-  // filesystem lacks.
+  // As fallocate(2). EOPNOTSUPP: modes that move data (collapse, insert), and modes that the
+  // devices' filesystem lacks.
   Result<void> allocate(int mode, ByteRange range);
 
   // As fsync(2). A failure is visible to other handles of the file (StripedFile::sync_errors()).
@@ -133,14 +133,17 @@ class LiveFile {
   Result<void> say_closed(uint64_t synced_change_count);
 
   // Makes the stub name the parts `to`, which hold the same bytes, synced. They get its owner and
-  // mode; the stub keeps its mtime. After an error the stub is unchanged. EBUSY: another process has
-  // the file open. The stub must be synced before the old parts are removed. Afterwards this object
-  // only keeps other processes from changing the file.
+  // mode; the stub keeps its mtime. After an error the stub is unchanged. EBUSY: another process
+  // has the file open. The stub must be synced before the old parts are removed. Afterwards this
+  // object only keeps other processes from changing the file.
   Result<void> move_to(const StripedFile& to);
 
  private:
   LiveFile(const Volume& volume, Fd stub, const Layout& layout)
-      : volume_(volume), stub_(std::move(stub)), layout_(layout), is_open_(layout.state == FileState::kOpen),
+      : volume_(volume),
+        stub_(std::move(stub)),
+        layout_(layout),
+        is_open_(layout.state == FileState::kOpen),
         is_new_(layout.is_new) {}
   Result<void> settle_new();
   Result<void> say(const Layout& layout) REQUIRES(mu_);
@@ -168,13 +171,14 @@ class LiveFile {
   std::shared_ptr<StripedFile> file_;
   std::shared_ptr<StripedFile> writable_;  // file_, if its parts are open for writing
 
-  Mutex mu_;                       // held while the size changes
-  Layout layout_ GUARDED_BY(mu_);  // the content of the stub
+  Mutex mu_;                                   // held while the size changes
+  Layout layout_ GUARDED_BY(mu_);              // the content of the stub
   uint64_t synced_noted_ GUARDED_BY(mu_) = 0;  // the promises that this object has written
   uint64_t closed_noted_ GUARDED_BY(mu_) = 0;
-  bool is_durable_ GUARDED_BY(mu_) = false;  // whether the stub is synced; false after a dead writer
+  // whether the stub is synced; false after a dead writer
+  bool is_durable_ GUARDED_BY(mu_) = false;
   CondVar outside_ended_;
-  uint32_t outside_count_ GUARDED_BY(mu_) = 0;      // outside writes in flight
+  uint32_t outside_count_ GUARDED_BY(mu_) = 0;  // outside writes in flight
   bool outside_extends_ GUARDED_BY(mu_) = false;
   // Held while the size becomes smaller, and briefly at both ends of a write in place. So such a
   // write does not wait for writes that extend the file. Taken after mu_.
@@ -184,7 +188,7 @@ class LiveFile {
   std::atomic<bool> is_open_;
   std::atomic<bool> is_new_;
   std::atomic<uint64_t> change_count_{0};
-  std::unique_ptr<LiveSums> sums_;  // constant after open()
+  std::unique_ptr<LiveSums> sums_;             // constant after open()
   bool has_new_sums_ GUARDED_BY(mu_) = false;  // the stub's generation does not tell of them yet
 };
 

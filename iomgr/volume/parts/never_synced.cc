@@ -35,16 +35,20 @@ int empty_own_part(int root_fd, const Layout& layout, const StubSeen& stub, uint
   return ::syscall(SYS_ftruncate, part.get(), off_t{0}) == 0 ? 0 : errno;
 }
 
-// Writes the record last: before it the part names no stub. Sets the owner before the record, because
-// a part with a record and another owner would be refused. Sets the mode after the record, because
-// the mode may forbid writing it.
-int make_own_part(int root_fd, const Layout& layout, const struct stat& stub, mode_t mode, uint32_t device_index) {
+// Writes the record last: before it the part names no stub. Sets the owner before the record,
+// because a part with a record and another owner would be refused. Sets the mode after the record,
+// because the mode may forbid writing it.
+int make_own_part(int root_fd, const Layout& layout, const struct stat& stub, mode_t mode,
+                  uint32_t device_index) {
   const PartOf which = part_of(root_fd, layout);
   const PartName name(layout.file_id);
   const Result<Fd> part = create_part(root_fd, layout.file_id);
   if (!part) return part.error().code;
-  PartRecord record{.flags = PartRecord::kMaking, .ordinal = device_index, .geometry = layout.geometry,
-                    .generation = layout.generation, .boot_tag = boot_tag_now()};
+  PartRecord record{.flags = PartRecord::kMaking,
+                    .ordinal = device_index,
+                    .geometry = layout.geometry,
+                    .generation = layout.generation,
+                    .boot_tag = boot_tag_now()};
   if (const int error = write_part_record(part->get(), which, record); error != 0) return error;
   if (const int error = give_access(root_fd, name.c_str(), stub, 0600); error != 0) return error;
   struct stat made;
@@ -57,19 +61,21 @@ int make_own_part(int root_fd, const Layout& layout, const struct stat& stub, mo
   return share_part_access(part->get(), which);
 }
 
-int remake_part(int root_fd, const Layout& layout, const StubSeen& seen, const struct stat& stub, mode_t mode,
-                uint32_t device_index) {
+int remake_part(int root_fd, const Layout& layout, const StubSeen& seen, const struct stat& stub,
+                mode_t mode, uint32_t device_index) {
   int error = empty_own_part(root_fd, layout, seen, device_index);
   if (error != EIO) return error;
   error = remove_part(root_fd, layout.file_id);
   if (error == 0) error = make_own_part(root_fd, layout, stub, mode, device_index);
-  if (error != 0) (void)remove_part(root_fd, layout.file_id);  // the file still is a never-synced one
+  // the file still is a never-synced one
+  if (error != 0) (void)remove_part(root_fd, layout.file_id);
   return error;
 }
 
 }  // namespace
 
-int remake_parts(std::span<const int> roots, const Layout& layout, int stub_fd, const PartsOwner& owner) {
+int remake_parts(std::span<const int> roots, const Layout& layout, int stub_fd,
+                 const PartsOwner& owner) {
   const Fd stub = reopen(stub_fd, O_RDWR);
   if (!stub) return errno;
   if (const Result<void> mine = lock_to_remake(stub.get()); !mine) return mine.error().code;
@@ -99,7 +105,8 @@ int remake_parts(std::span<const int> roots, const Layout& layout, int stub_fd, 
 }
 
 Fd empty_stand_in() {
-  Fd empty(static_cast<int>(::syscall(SYS_memfd_create, "graphlane-empty", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
+  Fd empty(static_cast<int>(
+      ::syscall(SYS_memfd_create, "graphlane-empty", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
   constexpr int kNeverChanges = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
   if (empty && sys::fcntl(empty.get(), F_ADD_SEALS, kNeverChanges) != 0) return {};
   return empty;

@@ -1,4 +1,5 @@
-// The size of a file in state `open`: from the bytes that its parts hold, and those that they promise.
+// The size of a file in state `open`: from the bytes that its parts hold, and those that they
+// promise.
 //
 //   part 0   ████████████████████      N = 3: a write of five units was interrupted
 //   part 1   ████████████               ends first
@@ -36,6 +37,7 @@ struct OpenSize {
 
 // `part_sizes` has N elements, in the order of the devices. `promised_bytes` is the largest promise
 // of a part's record.
-OpenSize size_of_open(const Layout& layout, std::span<const uint64_t> part_sizes, uint64_t promised_bytes);
+OpenSize size_of_open(const Layout& layout, std::span<const uint64_t> part_sizes,
+                      uint64_t promised_bytes);
 
 }  // namespace graphlane

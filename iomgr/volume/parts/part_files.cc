@@ -18,8 +18,7 @@ constexpr mode_t kPartsDirectoryMode = 0711;
 // Opens the part for a sync, in the way that its mode permits.
 Fd open_to_sync(int root_fd, const PartName& name) {
   Fd part = open_regular(root_fd, name.c_str(), O_RDONLY);
-  return part || errno != EACCES ? std::move(part)
-                                 : open_regular(root_fd, name.c_str(), O_WRONLY);
+  return part || errno != EACCES ? std::move(part) : open_regular(root_fd, name.c_str(), O_WRONLY);
 }
 
 }  // namespace
@@ -52,7 +51,8 @@ int give_access(int directory_fd, const char* name, const struct stat& owner, mo
 int make_names_directory(int root_fd, const char* directory) {
   const auto make = [root_fd](const char* path) {
     if (::syscall(SYS_mkdirat, root_fd, path, kPartsDirectoryMode) != 0) return errno;
-    // Independent of the umask. Root may work in a user's volume; the user must be able to remove it.
+    // Independent of the umask. Root may work in a user's volume; the user must be able to remove
+    // it.
     struct stat above;
     if (::syscall(SYS_newfstatat, root_fd, "parts", &above, 0) == 0) {
       (void)give_access(root_fd, path, above, kPartsDirectoryMode);
@@ -72,7 +72,9 @@ Result<Fd> create_part(int root_fd, const Uuid& file_id) {
   const PartName name(file_id);
   const PartDirectory directory(name);
   for (;;) {
-    if (const int error = make_names_directory(root_fd, directory.c_str()); error != 0) return Errno{error};
+    if (const int error = make_names_directory(root_fd, directory.c_str()); error != 0) {
+      return Errno{error};
+    }
     Fd part(open_below(root_fd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600));
     if (part) return part;
     if (errno != ENOENT) return last_errno();
@@ -81,7 +83,7 @@ Result<Fd> create_part(int root_fd, const Uuid& file_id) {
 
 int sync_names(int root_fd, const char* path) {
   const Fd directory(sys::openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    // A process that may not list the directory has made no name in it.
+  // A process that may not list the directory has made no name in it.
   if (!directory) return errno == EACCES ? 0 : errno;
   return ::syscall(SYS_fsync, directory.get()) == 0 || errno == EINVAL ? 0 : errno;
 }
@@ -107,7 +109,10 @@ void mark_removed(const PartOf& part) {
   const uint32_t boot_tag = boot_tag_now();
   PartRecord record;
   if (!fd || boot_tag == 0) return;
-  if (read_part_record(fd.get(), part, &record).value_or(RecordVerdict::kNone) != RecordVerdict::kRecord) return;
+  if (read_part_record(fd.get(), part, &record).value_or(RecordVerdict::kNone) !=
+      RecordVerdict::kRecord) {
+    return;
+  }
   record.flags |= PartRecord::kRemoved;
   if (record.boot_tag != boot_tag) record.closed_bytes = record.synced_bytes;
   record.boot_tag = boot_tag;
@@ -195,7 +200,9 @@ Result<void, PartError> verify_named_parts(std::span<const int> roots, const Lay
       was_synced = was_synced || promises_bytes(seen.record);
       continue;
     }
-    if (found != Ownership::kNeverSynced) return PartError{.code = EIO, .ownership = found, .device_index = d};
+    if (found != Ownership::kNeverSynced) {
+      return PartError{.code = EIO, .ownership = found, .device_index = d};
+    }
     if (error.ownership != Ownership::kOwned) continue;
     error.ownership = found;
     error.device_index = d;
@@ -207,8 +214,8 @@ Result<void, PartError> verify_named_parts(std::span<const int> roots, const Lay
 
 // Opens the part once and uses only that descriptor, so that no process can replace the part
 // meanwhile.
-Result<void, PartError> PartFiles::open_one(int root_fd, const Layout& layout, uint32_t device_index,
-                                            const PartsOwner* owner) {
+Result<void, PartError> PartFiles::open_one(int root_fd, const Layout& layout,
+                                            uint32_t device_index, const PartsOwner* owner) {
   const int fd = raised(open_regular(root_fd, PartName(layout.file_id).c_str(), flags_).release());
   if (fd < 0) {
     const bool is_lost = errno == ENOENT && owner != nullptr && layout.is_new;
@@ -222,9 +229,11 @@ Result<void, PartError> PartFiles::open_one(int root_fd, const Layout& layout, u
   struct stat st;
   if (sys::fstat(fd, &st) != 0) return PartError{.code = errno, .device_index = device_index};
   if (owner != nullptr) {
-    PartSeen seen{.is_there = true, .uid = st.st_uid, .verdict = RecordVerdict::kNone, .record = {}};
+    PartSeen seen{
+        .is_there = true, .uid = st.st_uid, .verdict = RecordVerdict::kNone, .record = {}};
     if (layout.format != kStubFormatUnbound) {
-      const Result<RecordVerdict> verdict = read_part_record(fd, part_of(root_fd, layout), &seen.record);
+      const Result<RecordVerdict> verdict =
+          read_part_record(fd, part_of(root_fd, layout), &seen.record);
       if (!verdict) return PartError{.code = verdict.error().code, .device_index = device_index};
       seen.verdict = *verdict;
     }
@@ -241,10 +250,8 @@ Result<void, PartError> PartFiles::open_one(int root_fd, const Layout& layout, u
   const uint64_t expected = layout.map().part_size(device_index, layout.logical_size);
   const uint64_t found = static_cast<uint64_t>(st.st_size);
   if (layout.state == FileState::kClosed && found < expected) {
-    return PartError{.code = EIO,
-                     .device_index = device_index,
-                     .size_expected = expected,
-                     .size_found = found};
+    return PartError{
+        .code = EIO, .device_index = device_index, .size_expected = expected, .size_found = found};
   }
   return {};
 }
@@ -260,14 +267,17 @@ Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout
   for (uint32_t d = 0; d < layout.geometry.device_count; ++d) {
     if (Result<void, PartError> opened = open_one(roots[d], layout, d, owner); !opened) {
       close();
-      return opened.error().ownership == Ownership::kNeverSynced ? open_never_synced(roots, layout, *owner) : opened;
+      return opened.error().ownership == Ownership::kNeverSynced
+                 ? open_never_synced(roots, layout, *owner)
+                 : opened;
     }
   }
   return {};
 }
 
 // For reading it is an empty file. For writing its parts are made first (never_synced.h).
-Result<void, PartError> PartFiles::open_never_synced(std::span<const int> roots, const Layout& layout,
+Result<void, PartError> PartFiles::open_never_synced(std::span<const int> roots,
+                                                     const Layout& layout,
                                                      const PartsOwner& owner) {
   const Result<void, PartError> owned = verify_named_parts(roots, layout, owner);
   const Ownership ownership = owned ? Ownership::kNeverSynced : owned.error().ownership;
@@ -300,7 +310,8 @@ void PartFiles::adopt(std::span<const int> fds, int flags) {
 
 void PartFiles::adopt_sums(std::span<const int> fds, const Layout& layout) {
   for (uint32_t d = 0; d < count_ && d < fds.size(); ++d) {
-    sums_.open(d, part_of(-1, layout), buffered_[d], Fd(fds[d]), flags_, raise_to, fd_floor_);  // unused: closed
+    // unused: closed
+    sums_.open(d, part_of(-1, layout), buffered_[d], Fd(fds[d]), flags_, raise_to, fd_floor_);
   }
   sums_.set_verifies(true);
 }
@@ -308,7 +319,8 @@ void PartFiles::adopt_sums(std::span<const int> fds, const Layout& layout) {
 void PartFiles::close() {
   sums_.close();
   for (uint32_t d = 0; d < count_; ++d) {
-    const int direct_fd = direct_[d].load(std::memory_order_relaxed);  // no concurrent reader is left
+    // no concurrent reader is left
+    const int direct_fd = direct_[d].load(std::memory_order_relaxed);
     if (direct_fd >= 0 && direct_fd != buffered_[d]) sys::close(direct_fd);
     sys::close(buffered_[d]);
   }

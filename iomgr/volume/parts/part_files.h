@@ -37,8 +37,8 @@ struct PartDirectory {
   char text[sizeof "parts/3f"];
 };
 
-// Gives an entry of a directory its owner and group, as far as permitted, and its mode. ELOOP: it is
-// a link. 0 or an errno.
+// Gives an entry of a directory its owner and group, as far as permitted, and its mode. ELOOP: it
+// is a link. 0 or an errno.
 int give_access(int directory_fd, const char* name, const struct stat& owner, mode_t mode);
 
 // Makes an empty part below its device's root, open for writing, owned by this user. Makes its
@@ -48,11 +48,12 @@ Result<Fd> create_part(int root_fd, const Uuid& file_id);
 // The part as an O_PATH descriptor, without following links.
 Fd find_part(int root_fd, const Uuid& file_id);
 
-// Makes the names in a directory below a device's root durable, or a part and its name. Skips a part
-// that this process may neither read nor write. 0 or an errno.
+// Makes the names in a directory below a device's root durable, or a part and its name. Skips a
+// part that this process may neither read nor write. 0 or an errno.
 int sync_names(int root_fd, const char* path);
 
-// Makes a directory of names, "parts/3f" or "sums/3f", if needed, with the owner of "parts". 0 or an errno.
+// Makes a directory of names, "parts/3f" or "sums/3f", if needed, with the owner of "parts". 0 or
+// an errno.
 int make_names_directory(int root_fd, const char* directory);
 
 // The folder of the parts' checksums; volumes of an older release have none.
@@ -77,7 +78,7 @@ struct PartsOwner {
 
 // Why, and on which device, a file's parts could not be opened.
 struct PartError {
-  int code = 0;               // errno; EIO: a part shorter than the layout says, or not the stub's
+  int code = 0;  // errno; EIO: a part shorter than the layout says, or not the stub's
 
   Ownership ownership = Ownership::kOwned;  // otherwise why the stub is refused
   uint32_t device_index = 0;
@@ -114,7 +115,8 @@ class PartFiles {
   void adopt(std::span<const int> fds, int flags);
   void close();
 
-  // The parts' checksums, if this process verifies reads, or writes without a mount (sum/part_sums.h).
+  // The parts' checksums, if this process verifies reads, or writes without a mount
+  // (sum/part_sums.h).
   const PartSums& sums() const { return sums_; }
   // Takes over the checksums of adopted parts: each part's `.sum`, or the part itself without one.
   void adopt_sums(std::span<const int> fds, const Layout& layout);

@@ -36,13 +36,15 @@ PartRecord record_of(const Layout& layout, uint32_t device_index, uint8_t flags)
 
 // Makes a part of its final size. Writes the record first, so that after a kill the part says
 // `making`. 0 or an errno.
-int create_sized_part(int root_fd, const Layout& layout, uint32_t device_index, bool allocate, Fd* made) {
+int create_sized_part(int root_fd, const Layout& layout, uint32_t device_index, bool allocate,
+                      Fd* made) {
   Result<Fd> opened = create_part(root_fd, layout.file_id);
   if (!opened) return opened.error().code;
   *made = std::move(*opened);
   PartRecord record = record_of(layout, device_index, PartRecord::kMaking);
   record.synced_bytes = 0;
-  if (const int error = write_part_record(made->get(), part_of(root_fd, layout), record); error != 0) {
+  if (const int error = write_part_record(made->get(), part_of(root_fd, layout), record);
+      error != 0) {
     return error;
   }
   const auto size = static_cast<off_t>(layout.map().part_size(device_index, layout.logical_size));
@@ -77,7 +79,8 @@ Outcome<NewParts> create_parts(const Volume& volume, const Layout& layout, std::
   NewParts parts(count);
   std::vector<int> errors(count, 0);
   const auto create = [&](uint32_t d) {
-    errors[d] = create_sized_part(volume.devices()[d].root_fd.get(), layout, d, allocate, &parts[d]);
+    errors[d] =
+        create_sized_part(volume.devices()[d].root_fd.get(), layout, d, allocate, &parts[d]);
   };
   if (allocate) {
     parallel_for(count, create);  // because each must read the free-space map
@@ -103,7 +106,9 @@ Outcome<void> bind_parts(const Volume& volume, std::span<const int> parts, const
     int error = write_part_record(parts[d], part, record);
     copy_access(stub_fd, parts[d]);
     if (error == 0) error = share_part_access(parts[d], part);
-    if (error != 0) return part_error(volume, d, layout.file_id, error, "cannot say whose it is", name);
+    if (error != 0) {
+      return part_error(volume, d, layout.file_id, error, "cannot say whose it is", name);
+    }
   }
   return {};
 }
@@ -117,7 +122,9 @@ Result<void> change_records(const Volume& volume, const Layout& layout, std::spa
     if (!verdict) return verdict.error();
     if (*verdict != RecordVerdict::kRecord) return Errno{EIO};
     change(record);
-    if (const int error = write_part_record(parts[d], part, record); error != 0) return Errno{error};
+    if (const int error = write_part_record(parts[d], part, record); error != 0) {
+      return Errno{error};
+    }
   }
   return {};
 }
@@ -230,11 +237,15 @@ Outcome<void> UnsyncedParts::sync() {
 
 Outcome<void> require_writable(const Volume& volume) {
   if (volume.format() != 1) return {};
-  return make_error(EROFS, "{0}: a volume of format 1 is read only (`graphlane check --upgrade {0}` makes it "
-                    "one of format 2)", volume.root());
+  return make_error(
+      EROFS,
+      "{0}: a volume of format 1 is read only (`graphlane check --upgrade {0}` makes it "
+      "one of format 2)",
+      volume.root());
 }
 
-Outcome<void> verify_parts(const Volume& volume, int stub_fd, const Layout& layout, std::string_view name) {
+Outcome<void> verify_parts(const Volume& volume, int stub_fd, const Layout& layout,
+                           std::string_view name) {
   if (Outcome<void> accepted = volume.accept(layout, name); !accepted) return accepted;
   const Result<StubSeen> seen = identify_stub(stub_fd);
   if (!seen) return os_error(seen.error().code, name, "cannot look at the stub");

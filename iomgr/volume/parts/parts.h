@@ -20,9 +20,10 @@ namespace graphlane {
 // The parts of a file, open for writing, in the order of the devices.
 using NewParts = std::vector<Fd>;
 
-// Makes the N parts of a new file: empty, of their final size, readable by this user only. `allocate`
-// reserves their blocks, so that a full device is reported now. All parts or none. Their records
-// say `making`, and name the layout's stub, if it has one. EROFS: the volume is of format 1.
+// Makes the N parts of a new file: empty, of their final size, readable by this user only.
+// `allocate` reserves their blocks, so that a full device is reported now. All parts or none. Their
+// records say `making`, and name the layout's stub, if it has one. EROFS: the volume is of format
+// 1.
 Outcome<NewParts> create_parts(const Volume& volume, const Layout& layout, std::string_view name,
                                bool allocate);
 
@@ -55,8 +56,8 @@ class UnsyncedParts {
 
   // Holds the file's parts open. Syncs all when too many are open.
   Outcome<void> add(const StripedFile& file);
-  // Makes all added parts and their names durable, and clears `making` in their records. All devices
-  // write in parallel. Errors name the part.
+  // Makes all added parts and their names durable, and clears `making` in their records. All
+  // devices write in parallel. Errors name the part.
   Outcome<void> sync();
 
  private:
@@ -71,18 +72,20 @@ class UnsyncedParts {
   std::vector<File> files_;
 };
 
-// Whether the parts that a stub names are its own (volume/ownership.h), looked up by name; otherwise
-// the reason. A never-synced file may lack parts. For a caller that removes or changes parts without
-// opening them; StripedFile::open() checks by itself. `stub_fd` is the stub, or O_PATH.
-Outcome<void> verify_parts(const Volume& volume, int stub_fd, const Layout& layout, std::string_view name);
+// Whether the parts that a stub names are its own (volume/ownership.h), looked up by name;
+// otherwise the reason. A never-synced file may lack parts. For a caller that removes or changes
+// parts without opening them; StripedFile::open() checks by itself. `stub_fd` is the stub, or
+// O_PATH.
+Outcome<void> verify_parts(const Volume& volume, int stub_fd, const Layout& layout,
+                           std::string_view name);
 
 // EROFS and the remedy, if the volume is of format 1.
 Outcome<void> require_writable(const Volume& volume);
 
 // Marks the parts of a removed file (part_files.h): its stub lost its last name.
 void mark_removed(const Volume& volume, const Uuid& file_id);
-// Removes the existing parts of a file that no stub names; returns the first error. Marks all of them
-// first, so that a repair removes the rest after a kill.
+// Removes the existing parts of a file that no stub names; returns the first error. Marks all of
+// them first, so that a repair removes the rest after a kill.
 Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id);
 // As remove_parts() for each; the last error.
 Outcome<void> remove_all_parts(const Volume& volume, const std::vector<Uuid>& file_ids);

@@ -20,8 +20,11 @@ void change_promises(const OpenPartsOf& parts, const Change& change) {
   for (uint32_t d = 0; d < parts.parts.size(); ++d) {
     PartRecord record;
     const RecordVerdict verdict = read_promise(parts, d, &record);
-    if (verdict == RecordVerdict::kNone) record = {.ordinal = d, .geometry = parts.geometry};
-    else if (verdict != RecordVerdict::kRecord) continue;
+    if (verdict == RecordVerdict::kNone) {
+      record = {.ordinal = d, .geometry = parts.geometry};
+    } else if (verdict != RecordVerdict::kRecord) {
+      continue;
+    }
     PartRecord changed = record;
     change(changed);
     if (changed != record) (void)write_part_record(parts.parts[d], parts.of(d), changed);
@@ -36,7 +39,9 @@ OpenSize look_at_open(const Layout& layout, const OpenPartsOf& parts) {
   // Looks at the sizes first (promises.h).
   for (uint32_t d = 0; d < count; ++d) {
     struct stat st;
-    if (parts.parts[d] >= 0 && sys::fstat(parts.parts[d], &st) == 0) sizes[d] = static_cast<uint64_t>(st.st_size);
+    if (parts.parts[d] >= 0 && sys::fstat(parts.parts[d], &st) == 0) {
+      sizes[d] = static_cast<uint64_t>(st.st_size);
+    }
   }
   uint64_t synced = 0, closed = 0;
   const uint32_t boot_tag = boot_tag_now();
@@ -99,14 +104,20 @@ int lower_promises(const OpenPartsOf& parts, uint64_t size_bytes, bool durably) 
     if (record.synced_bytes <= size_bytes && record.closed_bytes <= size_bytes) continue;
     record.synced_bytes = std::min(record.synced_bytes, size_bytes);
     record.closed_bytes = std::min(record.closed_bytes, size_bytes);
-    if (const int error = write_part_record(parts.parts[d], parts.of(d), record); error != 0) return error;
-    if (const int error = durably ? sync_part_record(parts.parts[d], parts.of(d)) : 0; error != 0) return error;
+    if (const int error = write_part_record(parts.parts[d], parts.of(d), record); error != 0) {
+      return error;
+    }
+    if (const int error = durably ? sync_part_record(parts.parts[d], parts.of(d)) : 0; error != 0) {
+      return error;
+    }
   }
   return 0;
 }
 
 int promise_all_of_closed(const OpenPartsOf& parts, uint64_t size_bytes) {
-  if (const int error = lower_promises(parts, size_bytes, /*durably=*/true); error != 0) return error;
+  if (const int error = lower_promises(parts, size_bytes, /*durably=*/true); error != 0) {
+    return error;
+  }
   promise_synced(parts, size_bytes);
   promise_closed(parts, size_bytes);
   return 0;

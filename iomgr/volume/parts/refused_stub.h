@@ -1,7 +1,7 @@
 // Whether a refused stub may be emptied, which makes it a plain file.
 //
-// Only a stub that provably owns no parts may. Any other may be a damaged file, or one with a device
-// that is away: its parts would become orphans.
+// Only a stub that provably owns no parts may. Any other may be a damaged file, or one with a
+// device that is away: its parts would become orphans.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -31,7 +31,9 @@ inline bool is_copied_stub(int stub_fd, const Layout& layout) {
 // Whether all parts of the stub exist and name another stub. `roots`: all devices of the stub's
 // volume. False if a part cannot be examined.
 inline bool all_name_another_stub(std::span<const int> roots, const Layout& layout) {
-  if (layout.format == kStubFormatUnbound || roots.size() != layout.geometry.device_count) return false;
+  if (layout.format == kStubFormatUnbound || roots.size() != layout.geometry.device_count) {
+    return false;
+  }
   for (const int root : roots) {
     if (!names_another_stub(root, layout)) return false;
   }

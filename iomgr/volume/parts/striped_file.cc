@@ -19,8 +19,8 @@
 namespace graphlane {
 namespace {
 
-// Looks the parts up. If the first lookup is slow (a disk needs some seeks for the directory and the
-// inode), looks up the others in parallel.
+// Looks the parts up. If the first lookup is slow (a disk needs some seeks for the directory and
+// the inode), looks up the others in parallel.
 void look_up_parts(const Volume& volume, const Uuid& file_id) {
   constexpr std::chrono::milliseconds kFromMemory{1};
   const PartName name(file_id);
@@ -31,7 +31,9 @@ void look_up_parts(const Volume& volume, const Uuid& file_id) {
   };
   const auto begin = std::chrono::steady_clock::now();
   look(0);
-  if (std::chrono::steady_clock::now() - begin >= kFromMemory) parallel_for(volume.device_count(), look);
+  if (std::chrono::steady_clock::now() - begin >= kFromMemory) {
+    parallel_for(volume.device_count(), look);
+  }
 }
 
 // Whether a part is missing, or names no stub. `parts`: -1 for a missing one.
@@ -39,8 +41,11 @@ bool lacks_a_part(const Layout& layout, std::span<const int> parts, std::span<co
   for (uint32_t d = 0; d < parts.size(); ++d) {
     PartRecord record;
     if (parts[d] < 0) return true;
-    const Result<RecordVerdict> verdict = read_part_record(parts[d], part_of(roots[d], layout), &record);
-    if (verdict && (*verdict != RecordVerdict::kRecord || record.stub == StubIdentity{})) return true;
+    const Result<RecordVerdict> verdict =
+        read_part_record(parts[d], part_of(roots[d], layout), &record);
+    if (verdict && (*verdict != RecordVerdict::kRecord || record.stub == StubIdentity{})) {
+      return true;
+    }
   }
   return false;
 }
@@ -63,7 +68,8 @@ Error describe_part_error(const Volume& volume, const Layout& layout, std::strin
   return make_error(error.code, "{}: part {}: {}", name, part, error_text(error.code));
 }
 
-Outcome<std::shared_ptr<StripedFile>> StripedFile::open_for(const Volume& volume, const Layout& layout,
+Outcome<std::shared_ptr<StripedFile>> StripedFile::open_for(const Volume& volume,
+                                                            const Layout& layout,
                                                             std::string_view name, int flags,
                                                             const PartsOwner* owner) {
   const Outcome<void> accepted = volume.accept(layout, name);
@@ -75,7 +81,8 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open_for(const Volume& volume
   file->name_ = name;
   file->set_size(layout.logical_size);
   look_up_parts(volume, layout.file_id);
-  const Result<void, PartError> opened = file->parts_.open(volume.device_roots(), layout, flags, owner);
+  const Result<void, PartError> opened =
+      file->parts_.open(volume.device_roots(), layout, flags, owner);
   if (!opened) return describe_part_error(volume, layout, name, opened.error());
   if (layout.state == FileState::kOpen) {
     const OpenSize open = file->look_at_open(layout);
@@ -90,23 +97,30 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open(const Volume& volume, in
                                                         int flags) {
   constexpr std::chrono::milliseconds kPause{2};
   if ((flags & O_ACCMODE) != O_RDONLY && volume.format() == 1) {
-    return make_error(EROFS, "{}: a volume of format 1 is read only (graphlane check --upgrade)", name);
+    return make_error(EROFS, "{}: a volume of format 1 is read only (graphlane check --upgrade)",
+                      name);
   }
   for (bool is_second = false;; is_second = true) {
     const Result<StubSeen> seen = identify_stub(stub_fd);
     if (!seen) return os_error(seen.error().code, name, "cannot look at the stub");
-    const bool is_lost = (flags & O_ACCMODE) == O_RDONLY && is_lost_and_found(volume.root_fd(), stub_fd, layout.file_id);
-    const PartsOwner owner{.stub = *seen, .volume_format = volume.format(), .is_lost_and_found = is_lost};
+    const bool is_lost = (flags & O_ACCMODE) == O_RDONLY &&
+                         is_lost_and_found(volume.root_fd(), stub_fd, layout.file_id);
+    const PartsOwner owner{
+        .stub = *seen, .volume_format = volume.format(), .is_lost_and_found = is_lost};
     auto file = open_for(volume, layout, name, flags, &owner);
     if (file || file.error().code != EIO || is_second) return file;
     const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-    const int error = writes && layout.is_new ? remake_parts(volume.device_roots(), layout, stub_fd, owner) : 0;
-    if (error != 0 && error != EIO) return os_error(error, name, "cannot make its parts, of which a power failure left some");
+    const int error =
+        writes && layout.is_new ? remake_parts(volume.device_roots(), layout, stub_fd, owner) : 0;
+    if (error != 0 && error != EIO) {
+      return os_error(error, name, "cannot make its parts, of which a power failure left some");
+    }
     std::this_thread::sleep_for(kPause);
   }
 }
 
-Outcome<std::shared_ptr<StripedFile>> StripedFile::open_new(const Volume& volume, const Layout& layout,
+Outcome<std::shared_ptr<StripedFile>> StripedFile::open_new(const Volume& volume,
+                                                            const Layout& layout,
                                                             std::string_view name) {
   return open_for(volume, layout, name, O_RDWR, nullptr);
 }
@@ -165,7 +179,9 @@ PartsStat stat_parts(const Volume& volume, const Layout& layout) {
     places[d] = find_part(roots[d], layout.file_id);
     parts[d] = places[d].get();
     struct stat st;
-    if (places[d] && ::fstat(parts[d], &st) == 0) found.block_count += static_cast<uint64_t>(st.st_blocks);
+    if (places[d] && ::fstat(parts[d], &st) == 0) {
+      found.block_count += static_cast<uint64_t>(st.st_blocks);
+    }
   }
   if (layout.state == FileState::kOpen) {
     found.open = graphlane::look_at_open(layout, {.parts = {parts.data(), count},
@@ -173,7 +189,8 @@ PartsStat stat_parts(const Volume& volume, const Layout& layout) {
                                                   .volume = layout.volume,
                                                   .file_id = layout.file_id,
                                                   .geometry = layout.geometry});
-    if (layout.is_new && found.open.promised_bytes == 0 && lacks_a_part(layout, {parts.data(), count}, {roots.data(), count})) {
+    if (layout.is_new && found.open.promised_bytes == 0 &&
+        lacks_a_part(layout, {parts.data(), count}, {roots.data(), count})) {
       found.open = {};  // it was never synced
     }
   }
@@ -188,10 +205,13 @@ Layout current_layout(const Volume& volume, const Layout& layout) {
   return now;
 }
 
-Error damaged_error(const Volume& volume, const Layout& layout, std::string_view name, const OpenSize& open) {
-  return make_error(EIO, "{}: damaged: it had {} bytes, but part {} ends so that {} are left (graphlane export "
-                    "--salvage saves what is there)", name, open.promised_bytes,
-                    volume.part_path(open.short_device, layout.file_id), open.bytes);
+Error damaged_error(const Volume& volume, const Layout& layout, std::string_view name,
+                    const OpenSize& open) {
+  return make_error(
+      EIO,
+      "{}: damaged: it had {} bytes, but part {} ends so that {} are left (graphlane export "
+      "--salvage saves what is there)",
+      name, open.promised_bytes, volume.part_path(open.short_device, layout.file_id), open.bytes);
 }
 
 }  // namespace graphlane

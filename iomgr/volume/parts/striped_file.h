@@ -34,8 +34,9 @@ class StripedFile {
   // `stub_fd` is the stub that the layout was read from, or O_PATH. `name` is its name in messages.
   // Errors name the device and the part. EIO: the parts are not the stub's own
   // (volume/ownership.h); EROFS: a volume of format 1 is read only.
-  static Outcome<std::shared_ptr<StripedFile>> open(const Volume& volume, int stub_fd, const Layout& layout,
-                                                    std::string_view name, int flags = O_RDONLY);
+  static Outcome<std::shared_ptr<StripedFile>> open(const Volume& volume, int stub_fd,
+                                                    const Layout& layout, std::string_view name,
+                                                    int flags = O_RDONLY);
   // For parts that the caller has just made, and that no stub names yet; for reading and writing.
   static Outcome<std::shared_ptr<StripedFile>> open_new(const Volume& volume, const Layout& layout,
                                                         std::string_view name);
@@ -58,8 +59,11 @@ class StripedFile {
   OpenSize look_at_open(const Layout& layout) const;
   // The open parts, for access to their records (volume/promises.h).
   OpenPartsOf parts_of() const {
-    return {.parts = parts_.all_buffered(), .roots = roots(), .volume = layout_.volume,
-            .file_id = layout_.file_id, .geometry = layout_.geometry};
+    return {.parts = parts_.all_buffered(),
+            .roots = roots(),
+            .volume = layout_.volume,
+            .file_id = layout_.file_id,
+            .geometry = layout_.geometry};
   }
 
   // As fsync(2), once it holds the stub: syncs the parts, all devices in parallel, then the stub.
@@ -100,10 +104,11 @@ struct PartsStat {
 };
 PartsStat stat_parts(const Volume& volume, const Layout& layout);
 
-// The layout with the present size. For a file in state `open` that is the size of its parts, within
-// its bound; for a damaged one, the promised size.
+// The layout with the present size. For a file in state `open` that is the size of its parts,
+// within its bound; for a damaged one, the promised size.
 Layout current_layout(const Volume& volume, const Layout& layout);
 // "…/column: damaged: …", for a caller that has found the damage.
-Error damaged_error(const Volume& volume, const Layout& layout, std::string_view name, const OpenSize& open);
+Error damaged_error(const Volume& volume, const Layout& layout, std::string_view name,
+                    const OpenSize& open);
 
 }  // namespace graphlane

@@ -46,9 +46,12 @@ uint64_t first_unwritten(int part_fd, uint64_t begin, uint64_t end) {
     const auto* const first = reinterpret_cast<const fiemap_extent*>(&head + 1);
     if (head.fm_mapped_extents == 0) return end;
     uint64_t next = begin;
-    for (const fiemap_extent* e = first; e != first + std::min(head.fm_mapped_extents, kExtents); ++e) {
+    for (const fiemap_extent* e = first; e != first + std::min(head.fm_mapped_extents, kExtents);
+         ++e) {
       if (e->fe_logical >= end) return end;
-      if ((e->fe_flags & FIEMAP_EXTENT_UNWRITTEN) != 0) return std::max<uint64_t>(begin, e->fe_logical);
+      if ((e->fe_flags & FIEMAP_EXTENT_UNWRITTEN) != 0) {
+        return std::max<uint64_t>(begin, e->fe_logical);
+      }
       next = e->fe_logical + e->fe_length;
       if ((e->fe_flags & FIEMAP_EXTENT_LAST) != 0) return end;
     }

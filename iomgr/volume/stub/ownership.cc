@@ -20,7 +20,9 @@ Ownership verify_bound_part(const Layout& stub, const StubSeen& seen, const Part
   if (part.verdict != RecordVerdict::kRecord) return Ownership::kPartUnbound;
   if (record.stub == StubIdentity{}) return Ownership::kPartUnbound;
   if (record.stub != stub.identity) return Ownership::kPartOfAnother;
-  if (record.ordinal != device_index || record.geometry != stub.geometry) return Ownership::kMisplaced;
+  if (record.ordinal != device_index || record.geometry != stub.geometry) {
+    return Ownership::kMisplaced;
+  }
   // Compares serial numbers: "ahead" means by less than half of the range, also past 2^32.
   const auto ahead = static_cast<int32_t>(record.generation - stub.generation);
   if (ahead < 0) return Ownership::kStale;
@@ -34,7 +36,8 @@ const char* describe(Ownership ownership) {
     case Ownership::kOwned: return "the parts are the stub's own";
     case Ownership::kNeverSynced: return "was never synced: an empty file";
     case Ownership::kOldFormat:
-      return "a stub of format 1; `graphlane check --upgrade` binds it to its parts, or says why not";
+      return "a stub of format 1; `graphlane check --upgrade` binds it to its parts, or says why "
+             "not";
     case Ownership::kCopy:
       return "a copy of a stub, which has no parts of its own (`graphlane adopt` if the volume was "
              "restored or moved)";
@@ -43,7 +46,8 @@ const char* describe(Ownership ownership) {
     case Ownership::kPartOfAnother: return "the part belongs to another stub";
     case Ownership::kOwnerDiffers: return "the stub's owner does not own the part";
     case Ownership::kMisplaced: return "the part belongs in another place (swapped?)";
-    case Ownership::kStale: return "the part is older than the file (of an older copy of the device?)";
+    case Ownership::kStale:
+      return "the part is older than the file (of an older copy of the device?)";
     case Ownership::kStubStale:
       return "the part is newer than the stub (of an older copy of the volume's directory?)";
   }
@@ -78,7 +82,9 @@ OwnershipVerdict verify_ownership(const Layout& stub, const StubSeen& seen,
                                   std::span<const PartSeen> parts, uint32_t volume_format) {
   OwnershipVerdict verdict{.ownership = verify_stub(stub, seen, volume_format)};
   // A lost part says nothing about the others, so the loop goes on.
-  for (uint32_t d = 0; d < parts.size() && (verdict.is_owned() || verdict.ownership == Ownership::kNeverSynced); ++d) {
+  for (uint32_t d = 0;
+       d < parts.size() && (verdict.is_owned() || verdict.ownership == Ownership::kNeverSynced);
+       ++d) {
     const Ownership found = verify_part(stub, seen, parts[d], d);
     const bool is_first = verdict.is_owned() || found != Ownership::kNeverSynced;
     if (found != Ownership::kOwned && is_first) verdict = {.ownership = found, .device_index = d};

@@ -1,5 +1,5 @@
-// verify_ownership(): whether the parts that a stub names are its own. A mount, the preload library,
-// the servers and the tools all accept a stub by this one rule.
+// verify_ownership(): whether the parts that a stub names are its own. A mount, the preload
+// library, the servers and the tools all accept a stub by this one rule.
 //
 //   the stub's content       names an inode         must be the inode that it lies in
 //
@@ -9,16 +9,17 @@
 //
 //   each part                has an owner           the stub's owner, also for root's stubs
 //
-// Every reader can check this without a privilege or a secret. A copy of a stub lies in another inode,
-// and no part names a forged one. A stub that fails is refused (EIO), and never taken for a plain
-// file. Its name can be removed, replaced or emptied; that takes no parts along.
+// Every reader can check this without a privilege or a secret. A copy of a stub lies in another
+// inode, and no part names a forged one. A stub that fails is refused (EIO), and never taken for a
+// plain file. Its name can be removed, replaced or emptied; that takes no parts along.
 //
 // Generations. A close of the file gives each part the next generation, syncs the parts, and then
 // writes it to the stub. So parts have the stub's generation or the next one, whatever was
 // interrupted. A part that is behind comes from an older copy of its device.
 //
-// A stub of format 1 names no inode. In a volume of format 1 it is accepted if the owners are equal,
-// and is read only. In a volume of format 2 it is refused (`graphlane check --upgrade` binds it).
+// A stub of format 1 names no inode. In a volume of format 1 it is accepted if the owners are
+// equal, and is read only. In a volume of format 2 it is refused (`graphlane check --upgrade` binds
+// it).
 //
 // Pure: no I/O, no allocation, no exceptions.
 #pragma once
@@ -89,7 +90,8 @@ bool is_identity(const StubIdentity& named, const StubIdentity& seen);
 // The two halves of verify_ownership(), for a caller that checks one part after the other. After
 // kNeverSynced from verify_part() the other parts must still be checked.
 Ownership verify_stub(const Layout& stub, const StubSeen& seen, uint32_t volume_format);
-Ownership verify_part(const Layout& stub, const StubSeen& seen, const PartSeen& part, uint32_t device_index);
+Ownership verify_part(const Layout& stub, const StubSeen& seen, const PartSeen& part,
+                      uint32_t device_index);
 
 // `parts` has N elements, in the order of the devices. `volume_format`: 1 or 2.
 OwnershipVerdict verify_ownership(const Layout& stub, const StubSeen& seen,

@@ -106,7 +106,8 @@ RecordVerdict decode_part_record(std::span<const uint8_t> bytes, const Uuid& vol
       .closed_bytes = packed.closed_bytes,
       .boot_tag = packed.boot_tag,
       .sum = packed.sum};
-  const bool sizes_possible = decoded.synced_bytes <= INT64_MAX && decoded.closed_bytes <= INT64_MAX;
+  const bool sizes_possible =
+      decoded.synced_bytes <= INT64_MAX && decoded.closed_bytes <= INT64_MAX;
   if (!decoded.geometry.valid() || decoded.ordinal >= decoded.geometry.device_count ||
       !sizes_possible) {
     return RecordVerdict::kBadField;

@@ -6,8 +6,8 @@
 // that inode too (ownership.h has the rule). The record also says which part of which file this is.
 // So open() finds a swapped, stale or foreign part without reading data.
 //
-// It lies in the part's attribute `user.graphlane`. On a filesystem without such attributes it is in
-// the first 4096 bytes of the part's `.sum` (part_record_io.h). FORMAT.md has the offset table.
+// It lies in the part's attribute `user.graphlane`. On a filesystem without such attributes it is
+// in the first 4096 bytes of the part's `.sum` (part_record_io.h). FORMAT.md has the offset table.
 //
 // Pure: no I/O, no allocation, no exceptions. The preload library uses this too.
 #pragma once
@@ -93,7 +93,8 @@ const char* describe(RecordVerdict verdict);
 using PartRecordBytes = std::array<uint8_t, kPartRecordSize>;
 
 // The checksum covers the volume's uuid and the file id, which are not in the record.
-PartRecordBytes encode_part_record(const PartRecord& record, const Uuid& volume, const Uuid& file_id);
+PartRecordBytes encode_part_record(const PartRecord& record, const Uuid& volume,
+                                   const Uuid& file_id);
 
 // `record` is set only for kRecord. No bytes: kNone.
 RecordVerdict decode_part_record(std::span<const uint8_t> bytes, const Uuid& volume,

@@ -33,7 +33,9 @@ int with_mode_bit(int part_fd, mode_t bit, const Attempt& attempt) {
   if (error != EACCES || sys::fstat(part_fd, &st) != 0) return error;
   const ProcPath path(part_fd);
   const mode_t mode = st.st_mode & 07777;
-  if ((mode & bit) != 0 || ::syscall(SYS_fchmodat, AT_FDCWD, path.c_str(), mode | bit) != 0) return error;
+  if ((mode & bit) != 0 || ::syscall(SYS_fchmodat, AT_FDCWD, path.c_str(), mode | bit) != 0) {
+    return error;
+  }
   const int again = attempt();
   (void)::syscall(SYS_fchmodat, AT_FDCWD, path.c_str(), mode);
   return again;
@@ -59,7 +61,9 @@ Result<size_t> get_record_attribute(int part_fd, uint8_t* buffer, size_t size) {
 }
 
 int try_set_record(int part_fd, const PartRecordBytes& bytes) {
-  if (::syscall(SYS_fsetxattr, part_fd, kPartRecordAttribute, bytes.data(), bytes.size(), 0) == 0) return 0;
+  if (::syscall(SYS_fsetxattr, part_fd, kPartRecordAttribute, bytes.data(), bytes.size(), 0) == 0) {
+    return 0;
+  }
   if (errno != EBADF) return errno;
   return ::syscall(SYS_setxattr, ProcPath(part_fd).c_str(), kPartRecordAttribute, bytes.data(),
                    bytes.size(), 0) == 0
@@ -80,7 +84,8 @@ Fd open_sum(const PartOf& part, int part_fd, int flags) {
   Fd file = open_regular(part.root_fd, PartSumName(part.file_id).c_str(), flags);
   struct stat sum, owner;
   if (!file) return file;
-  if (sys::fstat(file.get(), &sum) == 0 && sys::fstat(part_fd, &owner) == 0 && sum.st_uid == owner.st_uid) {
+  if (sys::fstat(file.get(), &sum) == 0 && sys::fstat(part_fd, &owner) == 0 &&
+      sum.st_uid == owner.st_uid) {
     return file;
   }
   errno = EINVAL;
@@ -108,7 +113,9 @@ Fd open_sum_to_write(const PartOf& part, int part_fd, int flags = O_WRONLY) {
     file = Fd(open_below(part.root_fd, name.c_str(), flags | O_CREAT | O_EXCL, 0600));
   } while (!file && errno == ENOENT);  // the empty directory was removed meanwhile
   struct stat owner;
-  if (file && (sys::fstat(part_fd, &owner) != 0 || share_sum_access(file.get(), owner) != 0)) return {};
+  if (file && (sys::fstat(part_fd, &owner) != 0 || share_sum_access(file.get(), owner) != 0)) {
+    return {};
+  }
   return file;
 }
 
@@ -207,9 +214,13 @@ int sync_part_sums(int part_fd, const PartOf& part) {
   return ::syscall(SYS_fsync, file.get()) == 0 ? 0 : errno;
 }
 
-Fd open_part_sum(const PartOf& part, int part_fd, int flags) { return open_sum(part, part_fd, flags); }
+Fd open_part_sum(const PartOf& part, int part_fd, int flags) {
+  return open_sum(part, part_fd, flags);
+}
 
-Fd create_part_sum(const PartOf& part, int part_fd) { return open_sum_to_write(part, part_fd, O_RDWR); }
+Fd create_part_sum(const PartOf& part, int part_fd) {
+  return open_sum_to_write(part, part_fd, O_RDWR);
+}
 
 int share_part_access(int part_fd, const PartOf& part) {
   const Fd file(open_below(part.root_fd, PartSumName(part.file_id).c_str(), O_PATH));
@@ -219,7 +230,9 @@ int share_part_access(int part_fd, const PartOf& part) {
   if (::syscall(SYS_fchownat, file.get(), "", st.st_uid, st.st_gid, AT_EMPTY_PATH) != 0) {
     (void)::syscall(SYS_fchownat, file.get(), "", static_cast<uid_t>(-1), st.st_gid, AT_EMPTY_PATH);
   }
-  return ::syscall(SYS_fchmodat, AT_FDCWD, ProcPath(file.get()).c_str(), st.st_mode & 0777) == 0 ? 0 : errno;
+  return ::syscall(SYS_fchmodat, AT_FDCWD, ProcPath(file.get()).c_str(), st.st_mode & 0777) == 0
+             ? 0
+             : errno;
 }
 
 uint32_t boot_tag_now() {

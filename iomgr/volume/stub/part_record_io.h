@@ -4,8 +4,8 @@
 // (NFSv3, ramfs) it is at the head of the part's `.sum`, which has the part's owner and mode. The
 // first 4096 bytes of that file belong to the record, the rest to the checksums.
 //
-// A record is rewritten as a whole. In an attribute that is atomic. A reader of a `.sum` may see half
-// of a concurrent write, and reads it again.
+// A record is rewritten as a whole. In an attribute that is atomic. A reader of a `.sum` may see
+// half of a concurrent write, and reads it again.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -76,8 +76,8 @@ Fd create_part_sum(const PartOf& part, int part_fd);
 // Gives the part's `.sum`, if there is one, the owner and mode of the part. 0 or an errno.
 int share_part_access(int part_fd, const PartOf& part);
 
-// Identifies this boot of the machine. Within one boot the page cache survives, so R is valid. 0: it
-// cannot be read now, e.g. without free descriptors. The first answer is kept, because a process
+// Identifies this boot of the machine. Within one boot the page cache survives, so R is valid. 0:
+// it cannot be read now, e.g. without free descriptors. The first answer is kept, because a process
 // lives within one boot.
 uint32_t boot_tag_now();
 

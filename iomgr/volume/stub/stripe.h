@@ -80,8 +80,8 @@ class StripeMap {
   constexpr PartLocation locate(uint64_t offset) const {
     const uint64_t unit = offset / g_.stripe_depth_bytes;
     return {.device_index = device_of_unit(unit),
-            .part_offset = unit / g_.device_count * g_.stripe_depth_bytes +
-                           offset % g_.stripe_depth_bytes};
+            .part_offset =
+                unit / g_.device_count * g_.stripe_depth_bytes + offset % g_.stripe_depth_bytes};
   }
 
   // The inverse of locate().

@@ -80,7 +80,8 @@ void encode(const Layout& layout, uint8_t* bytes) {
                 .generation = layout.generation,
                 .flags = layout.is_new ? kStubIsNew : 0};
   std::memcpy(record.magic, kHeadMagic, sizeof kHeadMagic);
-  std::memcpy(bytes, &record, layout.format == kStubFormatUnbound ? kRecordOfFormat1 : sizeof record);
+  std::memcpy(bytes, &record,
+              layout.format == kStubFormatUnbound ? kRecordOfFormat1 : sizeof record);
   std::memcpy(bytes + kBannerAt, kBanner, sizeof kBanner - 1);
   std::memcpy(bytes + kTailMagicAt, kTailMagic, sizeof kTailMagic);
   const uint32_t checksum = crc32c(bytes, kChecksumAt);
@@ -139,24 +140,23 @@ StubVerdict decode_fields(std::span<const uint8_t, kStubSize> bytes, Layout* lay
   const bool is_known = is_bound || record.version == kStubFormatUnbound;
   if (!is_known || record.stub_size != kStubSize) return StubVerdict::kBadVersion;
   Layout decoded{.volume = record.volume,
-                       .file_id = record.file_id,
-                       .geometry = {.stripe_depth_bytes = record.stripe_depth_bytes,
-                                    .device_count = record.device_count,
-                                    .first_device = record.first_device},
-                       .logical_size = record.logical_size,
-                       .state = static_cast<FileState>(record.state),
-                       .codec = static_cast<Codec>(record.codec),
-                       .format = record.version,
-                       .identity = {},
-                       .generation = 0,
-                       .is_new = false};
+                 .file_id = record.file_id,
+                 .geometry = {.stripe_depth_bytes = record.stripe_depth_bytes,
+                              .device_count = record.device_count,
+                              .first_device = record.first_device},
+                 .logical_size = record.logical_size,
+                 .state = static_cast<FileState>(record.state),
+                 .codec = static_cast<Codec>(record.codec),
+                 .format = record.version,
+                 .identity = {},
+                 .generation = 0,
+                 .is_new = false};
   if (is_bound) {
     decoded.identity = {.inode = record.inode, .born = record.born};
     decoded.generation = record.generation;
     decoded.is_new = (record.flags & kStubIsNew) != 0;
   }
-  const bool state_known =
-      decoded.state == FileState::kOpen || decoded.state == FileState::kClosed;
+  const bool state_known = decoded.state == FileState::kOpen || decoded.state == FileState::kClosed;
   const bool size_possible = decoded.logical_size <= INT64_MAX;
   if (!decoded.geometry.valid() || !state_known || !size_possible ||
       decoded.codec != Codec::kNone) {
@@ -166,8 +166,8 @@ StubVerdict decode_fields(std::span<const uint8_t, kStubSize> bytes, Layout* lay
   return StubVerdict::kStub;
 }
 
-// The writer may have been preempted in the middle. So the later reads have pauses, 40 ms in all. Not
-// libc's nanosleep(), which is a cancellation point: in the preload library a thread could be
+// The writer may have been preempted in the middle. So the later reads have pauses, 40 ms in all.
+// Not libc's nanosleep(), which is a cancellation point: in the preload library a thread could be
 // cancelled with a lock held.
 Result<StubVerdict> read_stub(int fd, std::span<uint8_t> buffer, Layout* layout) {
   constexpr int kReadsMax = 24;
@@ -196,9 +196,11 @@ Result<void> write_stub(int fd, const Layout& layout) {
   return pwrite_full(fd, page.bytes, kStubSize, 0);
 }
 
-// ext4 may commit the new size before the block is marked as written, but not a name that is made later.
+// ext4 may commit the new size before the block is marked as written, but not a name that is made
+// later.
 Result<void> write_new_stub(int fd, const Layout& layout) {
-  constexpr unsigned kWait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  constexpr unsigned kWait =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   Result<void> written = write_stub(fd, layout);
   if (written) (void)::syscall(SYS_sync_file_range, fd, off_t{0}, off_t{0}, kWait);
   return written;

@@ -1,5 +1,5 @@
-// Stub: the 4096-byte regular file in the volume directory that stands for a striped file. It is the
-// file's inode: owner, mode, times, name and links are its own. Its content is a Layout.
+// Stub: the 4096-byte regular file in the volume directory that stands for a striped file. It is
+// the file's inode: owner, mode, times, name and links are its own. Its content is a Layout.
 //
 // FORMAT.md has the offset table. A magic stands at both ends, and a CRC32C covers the whole. So a
 // stub that was cut short or damaged anywhere is recognized and refused, and not taken for a plain
@@ -46,17 +46,17 @@ struct Layout {
   // The members below exist in format 2 only (volume/ownership.h).
   uint32_t format = kStubFormat;
   StubIdentity identity = {};  // of the stub's own inode
-  uint32_t generation = 0;  // + 1 at each close
-  bool is_new = false;      // no byte was ever synced: without its parts it is an empty file
+  uint32_t generation = 0;     // + 1 at each close
+  bool is_new = false;         // no byte was ever synced: without its parts it is an empty file
 
   friend bool operator==(const Layout&, const Layout&) = default;
   StripeMap map() const { return StripeMap(geometry); }
 };
 
 enum class StubVerdict {
-  kStub,         // valid
-  kNotAStub,     // an ordinary file
-  kCutShort,     // begins as a stub, but is not 4096 bytes long
+  kStub,      // valid
+  kNotAStub,  // an ordinary file
+  kCutShort,  // begins as a stub, but is not 4096 bytes long
 
   kBadChecksum,  // a byte was changed
   kBadVersion,   // written by a later Graphlane
@@ -85,8 +85,8 @@ StubVerdict decode_fields(std::span<const uint8_t, kStubSize> bytes, Layout* lay
 // stub with a bad checksum is read again before it counts as damaged.
 Result<StubVerdict> read_stub(int fd, std::span<uint8_t> buffer, Layout* layout);
 
-// Decodes a file of `file_size` bytes. Reads nothing if the size is not a stub's. Fails with the errno
-// of the read.
+// Decodes a file of `file_size` bytes. Reads nothing if the size is not a stub's. Fails with the
+// errno of the read.
 Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout);
 
 // Writes `layout` to the file in place: one block.

@@ -1,5 +1,5 @@
-// StubLock: the uses of a striped file by processes, as open-file-description locks. They lie on bytes
-// far behind the end of its stub, where they do not meet programs' own locks.
+// StubLock: the uses of a striped file by processes, as open-file-description locks. They lie on
+// bytes far behind the end of its stub, where they do not meet programs' own locks.
 //
 //   byte      held shared by            held exclusively by
 //
@@ -15,8 +15,8 @@
 //   2^62 + 3  -                         a process that makes parts for a never-synced file
 //                                       (never_synced.h)
 //
-// kChange and kMapped exclude each other: each side takes its own lock, and releases it if the other
-// side has one.
+// kChange and kMapped exclude each other: each side takes its own lock, and releases it if the
+// other side has one.
 //
 // kParts keeps open parts valid. A process reads its open parts for an unlimited time, so they must
 // stay the file's parts meanwhile. So a stub's file-id does not change while any process has the
@@ -43,8 +43,9 @@ enum class StubLock : off_t {
   kRemake = kChange + 3,
 };
 
-// Takes, changes or (F_UNLCK) releases the lock of this open file description, at once. EBUSY: another
-// holder's lock conflicts. F_RDLCK needs a descriptor open for reading, F_WRLCK one for writing.
+// Takes, changes or (F_UNLCK) releases the lock of this open file description, at once. EBUSY:
+// another holder's lock conflicts. F_RDLCK needs a descriptor open for reading, F_WRLCK one for
+// writing.
 Result<void> lock_stub(int stub_fd, StubLock lock, short type);
 
 // Takes kChange with this type, or kMapped shared. EBUSY also if the other of the two is held.

@@ -14,7 +14,8 @@
 namespace graphlane {
 namespace {
 
-// A sequential writer ends up marking so many regions together, because each mark waits for the device.
+// A sequential writer ends up marking so many regions together, because each mark waits for the
+// device.
 constexpr uint64_t kAheadMax = 16;
 
 void set_bit(std::vector<uint64_t>& bits, uint64_t i) { bits[i / 64] |= uint64_t{1} << i % 64; }
@@ -24,13 +25,18 @@ bool has_bit(const std::vector<uint64_t>& bits, uint64_t i) {
 
 }  // namespace
 
-LiveSums::LiveSums(const Volume& volume, const StripedFile& file, uint64_t size_bytes, bool is_closed)
+LiveSums::LiveSums(const Volume& volume, const StripedFile& file, uint64_t size_bytes,
+                   bool is_closed)
     : volume_(volume), file_(file) {
   MutexLock lock(mu_);
-  for (uint32_t d = 0; d < volume.device_count(); ++d) open_part(d, file.map().part_size(d, size_bytes), is_closed);
+  for (uint32_t d = 0; d < volume.device_count(); ++d) {
+    open_part(d, file.map().part_size(d, size_bytes), is_closed);
+  }
 }
 
-PartOf LiveSums::which(uint32_t d) const { return part_of(volume_.devices()[d].root_fd.get(), file_.layout()); }
+PartOf LiveSums::which(uint32_t d) const {
+  return part_of(volume_.devices()[d].root_fd.get(), file_.layout());
+}
 
 // Reads the record first, because a close writes the sums before it.
 void LiveSums::open_part(uint32_t d, uint64_t part_bytes, bool is_closed) {
@@ -38,7 +44,10 @@ void LiveSums::open_part(uint32_t d, uint64_t part_bytes, bool is_closed) {
   // A file made by a killed writer gets checksums, too.
   part.kind = part_bytes == 0 || !is_closed ? Part::Kind::kFresh : Part::Kind::kLeft;
   PartRecord record;
-  if (read_part_record(part_fd(d), which(d), &record).value_or(RecordVerdict::kNone) != RecordVerdict::kRecord) return;
+  if (read_part_record(part_fd(d), which(d), &record).value_or(RecordVerdict::kNone) !=
+      RecordVerdict::kRecord) {
+    return;
+  }
   part.is_small_summed = (record.flags & PartRecord::kSummed) != 0;
   part.has_small_sum = part.is_small_summed && is_closed;
   part.small_sum = record.sum;
@@ -51,8 +60,11 @@ void LiveSums::open_part(uint32_t d, uint64_t part_bytes, bool is_closed) {
   if (!opened && opened.error().code == EINVAL && share_part_access(part_fd(d), which(d)) == 0) {
     opened = SumFile::open(which(d), part_fd(d), d, O_RDWR);
   }
-  if (!opened && verdict_of_error(opened.error().code) == SumVerdict::kGood) part.error = opened.error().code;
-  if (!opened || opened->read_header(&part.header).value_or(SumVerdict::kDamaged) != SumVerdict::kGood ||
+  if (!opened && verdict_of_error(opened.error().code) == SumVerdict::kGood) {
+    part.error = opened.error().code;
+  }
+  if (!opened ||
+      opened->read_header(&part.header).value_or(SumVerdict::kDamaged) != SumVerdict::kGood ||
       !fits_generation(part.header.generation, record.generation)) {
     part.header = {};
     part.is_lost = true;
@@ -70,7 +82,8 @@ void LiveSums::open_part(uint32_t d, uint64_t part_bytes, bool is_closed) {
     region.all = region.is_marked = is_dirty_ = true;
   }
   // Cuts sums behind the covered bytes.
-  (void)::ftruncate(part.file.fd(), static_cast<off_t>(sum_at(sum_block_count(part.header.covered_bytes))));
+  (void)::ftruncate(part.file.fd(),
+                    static_cast<off_t>(sum_at(sum_block_count(part.header.covered_bytes))));
 }
 
 // Notes in memory: the writes in flight, and the blocks with a sum, or with a sum in the making.
@@ -83,13 +96,16 @@ void LiveSums::note(Part& part, ByteRange run) {
     const uint64_t begin = std::max(run.offset, r * size);
     const uint64_t end = std::min({run.end(), (r + 1) * size, noted});
     if (begin >= end) continue;
-    std::erase_if(part.damaged, [&](uint64_t block) {  // a block that is rewritten as a whole is good
+    // a block that is rewritten as a whole is good
+    std::erase_if(part.damaged, [&](uint64_t block) {
       return block * kBlockSize >= begin && (block + 1) * kBlockSize <= end;
     });
     if (region.all) continue;
     if (region.changed.empty()) region.changed.resize(size / kBlockSize / 64);
     const uint64_t first = r * size / kBlockSize;
-    for (uint64_t b = begin / kBlockSize; b * kBlockSize < end; ++b) set_bit(region.changed, b - first);
+    for (uint64_t b = begin / kBlockSize; b * kBlockSize < end; ++b) {
+      set_bit(region.changed, b - first);
+    }
   }
 }
 
@@ -123,8 +139,11 @@ int LiveSums::mark(uint32_t count, const std::array<Mark, kDeviceCountMax>& mark
     errors[d] = file.set_regions(marks[d].first, marks[d].end - marks[d].first, kRegionDirty);
     if (errors[d] == 0) errors[d] = file.sync();
   };
-  if (devices.size() == 1) mark_one(0);
-  else if (!devices.empty()) parallel_for(static_cast<uint32_t>(devices.size()), mark_one);
+  if (devices.size() == 1) {
+    mark_one(0);
+  } else if (!devices.empty()) {
+    parallel_for(static_cast<uint32_t>(devices.size()), mark_one);
+  }
   for (const uint32_t d : devices) {
     if (errors[d] != 0) return errors[d];
     for (uint64_t r = marks[d].first; r < marks[d].end; ++r) parts_[d].regions[r].is_marked = true;
@@ -145,9 +164,13 @@ void LiveSums::verify_block(uint32_t d, uint64_t block) {
   const Result<bool> matches = matches_sum(part.file, part_fd(d), block, part.header.covered_bytes);
   if (matches.value_or(true)) return;
   part.damaged.insert(block);
-  const uint64_t at = file_.map().logical_offset({.device_index = d, .part_offset = block * kBlockSize});
-  log_line("{}: bytes {} to {} do not match their checksum: part {} at {}; a part of them is written now", file_.name(),
-           at, at + kBlockSize - 1, volume_.part_path(d, file_.layout().file_id), block * kBlockSize);
+  const uint64_t at =
+      file_.map().logical_offset({.device_index = d, .part_offset = block * kBlockSize});
+  log_line(
+      "{}: bytes {} to {} do not match their checksum: part {} at {}; a part of them is written "
+      "now",
+      file_.name(), at, at + kBlockSize - 1, volume_.part_path(d, file_.layout().file_id),
+      block * kBlockSize);
 }
 
 void LiveSums::verify_edges(uint32_t d, ByteRange run) {
@@ -193,7 +216,9 @@ void LiveSums::end(ByteRange range) {
       if (region == parts_[d].regions.end() || region->second.writes == 0) continue;
       region->second.writes -= 1;
       const Region& left = region->second;
-      if (left.writes == 0 && !left.is_marked && !left.has_changed()) parts_[d].regions.erase(region);
+      if (left.writes == 0 && !left.is_marked && !left.has_changed()) {
+        parts_[d].regions.erase(region);
+      }
     }
   }
 }
@@ -244,7 +269,8 @@ int LiveSums::sync() {
 bool LiveSums::any_small_summed() {
   MutexLock lock(mu_);
   const auto& parts = parts_;
-  return std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.is_small_summed; });
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const Part& part) { return part.is_small_summed; });
 }
 
 // Verifies a small part for the last time before it changes.
@@ -290,9 +316,9 @@ bool LiveSums::is_dirty() {
 void LiveSums::note_in(PartRecord& record) {
   MutexLock lock(mu_);
   Part& part = parts_[record.ordinal];
-  const bool is_quiet = std::all_of(part.regions.begin(), part.regions.end(), [](const auto& entry) {
-    return entry.second.writes == 0 && !entry.second.has_changed();
-  });
+  const bool is_quiet = std::all_of(
+      part.regions.begin(), part.regions.end(),
+      [](const auto& entry) { return entry.second.writes == 0 && !entry.second.has_changed(); });
   const bool is_small = part.kind == Part::Kind::kFresh && part.has_small_sum && is_quiet;
   const auto set = [&](uint8_t flag, bool on) {
     record.flags = static_cast<uint8_t>(on ? record.flags | flag : record.flags & ~flag);

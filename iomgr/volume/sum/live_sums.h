@@ -11,9 +11,9 @@
 //
 //   update()       the noted blocks get new sums, and regions without a write say clean
 //
-// So an unwritten block never gets a new checksum. A block that is written in part is verified first:
-// if it was damaged already, it keeps a failing sum. In regions left dirty by a killed writer,
-// update() computes all sums anew, because the changed blocks are unknown.
+// So an unwritten block never gets a new checksum. A block that is written in part is verified
+// first: if it was damaged already, it keeps a failing sum. In regions left dirty by a killed
+// writer, update() computes all sums anew, because the changed blocks are unknown.
 //
 // Memory: 512 bytes for each 16 MiB changed since the last update(), and 1 MiB during it.
 //

@@ -25,11 +25,17 @@ constexpr uint32_t kSpoiled = 0xffffffff;
 
 }  // namespace
 
-// Updates one part. Takes the changes out of the table first; later changes are noted there, and stay dirty.
+// Updates one part. Takes the changes out of the table first; later changes are noted there, and
+// stay dirty.
 class LiveSums::Update {
  public:
   Update(LiveSums& sums, uint32_t d, uint64_t part_bytes, uint32_t generation)
-      : sums_(sums), part_(sums.parts_[d]), d_(d), part_bytes_(part_bytes), generation_(generation), pace_(sums.rate_) {}
+      : sums_(sums),
+        part_(sums.parts_[d]),
+        d_(d),
+        part_bytes_(part_bytes),
+        generation_(generation),
+        pace_(sums.rate_) {}
 
   // 0 or an errno.
   int run() {
@@ -93,7 +99,9 @@ class LiveSums::Update {
       std::array<Mark, kDeviceCountMax> marks{};
       const uint64_t r = part_.header.region_of(covered_);
       if (!part_.regions[r].is_marked) marks[d_] = {.first = r, .end = r + 1};
-      if (const int error = sums_.mark(sums_.volume_.device_count(), marks); error != 0) return error;
+      if (const int error = sums_.mark(sums_.volume_.device_count(), marks); error != 0) {
+        return error;
+      }
     }
     note_tail();
     take_changed();
@@ -109,7 +117,8 @@ class LiveSums::Update {
       if (region.writes == 0 || region.all || (r + 1) * size <= covered_) continue;
       if (region.changed.empty()) region.changed.resize(size / kBlockSize / 64);
       const uint64_t first = r * size / kBlockSize;
-      for (uint64_t b = std::max(first, covered_ / kBlockSize); b < first + size / kBlockSize; ++b) {
+      for (uint64_t b = std::max(first, covered_ / kBlockSize); b < first + size / kBlockSize;
+           ++b) {
         region.changed[(b - first) / 64] |= uint64_t{1} << (b - first) % 64;
       }
     }
@@ -119,8 +128,13 @@ class LiveSums::Update {
     const PartOf which = sums_.which(d_);
     Result<SumFile> made = SumFile::create(which, fd(), d_, part_bytes_);
     if (!made) return made.error().code;
-    if (const int error = sync_names(which.root_fd, PartDirectory(PartName(which.file_id)).c_str()); error != 0) return error;
-    if (made->read_header(&part_.header).value_or(SumVerdict::kDamaged) != SumVerdict::kGood) return EIO;
+    if (const int error = sync_names(which.root_fd, PartDirectory(PartName(which.file_id)).c_str());
+        error != 0) {
+      return error;
+    }
+    if (made->read_header(&part_.header).value_or(SumVerdict::kDamaged) != SumVerdict::kGood) {
+      return EIO;
+    }
     part_.file = std::move(*made);
     part_.kind = Part::Kind::kBlocks;
     const uint64_t spoiled = part_.is_small_damaged ? sum_block_count(part_.small_bytes) : 0;
@@ -134,7 +148,8 @@ class LiveSums::Update {
     std::unordered_map<uint64_t, Region> larger;
     for (const auto& [r, region] : part_.regions) {
       Region& to = larger[r * kSumRegionMin / region_bytes];
-      to.writes += region.writes;  // counts a write over several too often: it stays dirty for longer
+      // counts a write over several too often: it stays dirty for longer
+      to.writes += region.writes;
       to.all = to.all || region.has_changed();
     }
     part_.regions = std::move(larger);
@@ -145,10 +160,14 @@ class LiveSums::Update {
     for (auto entry = part_.regions.begin(); entry != part_.regions.end();) {
       Region& region = entry->second;
       if (region.writes == 0 && region.has_changed()) {
-        taken_[entry->first] = {.changed = std::exchange(region.changed, {}), .all = std::exchange(region.all, false)};
+        taken_[entry->first] = {.changed = std::exchange(region.changed, {}),
+                                .all = std::exchange(region.all, false)};
       }
-      if (region.writes == 0 && !region.is_marked && !region.has_changed()) entry = part_.regions.erase(entry);
-      else ++entry;
+      if (region.writes == 0 && !region.is_marked && !region.has_changed()) {
+        entry = part_.regions.erase(entry);
+      } else {
+        ++entry;
+      }
     }
   }
 
@@ -156,21 +175,28 @@ class LiveSums::Update {
     for (auto& [r, taken] : taken_) {
       Region& region = part_.regions[r];
       region.all = region.all || taken.all;
-      if (region.changed.empty()) region.changed = std::move(taken.changed);
-      else for (size_t i = 0; i < taken.changed.size(); ++i) region.changed[i] |= taken.changed[i];
+      if (region.changed.empty()) {
+        region.changed = std::move(taken.changed);
+      } else {
+        for (size_t i = 0; i < taken.changed.size(); ++i) {
+          region.changed[i] |= taken.changed[i];
+        }
+      }
     }
   }
 
   int sum_changed() {
     const uint64_t per_region = part_.header.region_bytes / kBlockSize;
-    const uint64_t end = std::min(covered_, target_) / kBlockSize + (std::min(covered_, target_) % kBlockSize != 0);
+    const uint64_t end =
+        std::min(covered_, target_) / kBlockSize + (std::min(covered_, target_) % kBlockSize != 0);
     for (const auto& [r, region] : taken_) {
       uint64_t first = r * per_region;
       const uint64_t last = std::min(first + per_region, end);
       while (first < last) {
         const auto is_changed = [&](uint64_t block) {
           const uint64_t i = block - r * per_region;
-          return region.all || (!region.changed.empty() && (region.changed[i / 64] >> i % 64 & 1) != 0);
+          return region.all ||
+                 (!region.changed.empty() && (region.changed[i / 64] >> i % 64 & 1) != 0);
         };
         if (!is_changed(first)) {
           ++first;
@@ -178,7 +204,10 @@ class LiveSums::Update {
         }
         uint64_t run_end = first + 1;
         while (run_end < last && is_changed(run_end)) ++run_end;
-        if (const int error = sum_run(first * kBlockSize, std::min(run_end * kBlockSize, target_)); error != 0) return error;
+        if (const int error = sum_run(first * kBlockSize, std::min(run_end * kBlockSize, target_));
+            error != 0) {
+          return error;
+        }
         first = run_end;
       }
     }
@@ -191,9 +220,12 @@ class LiveSums::Update {
     while (at < target_) {
       const off_t data = ::lseek(fd(), static_cast<off_t>(at), SEEK_DATA);
       if (data < 0 && errno == ENXIO) return extend_file();
-      if (data > static_cast<off_t>(at)) at = std::max(at, static_cast<uint64_t>(data) / kBlockSize * kBlockSize);
+      if (data > static_cast<off_t>(at)) {
+        at = std::max(at, static_cast<uint64_t>(data) / kBlockSize * kBlockSize);
+      }
       const off_t hole = data < 0 ? -1 : ::lseek(fd(), data, SEEK_HOLE);
-      const uint64_t end = hole < 0 ? target_ : std::min(target_, round_up(static_cast<uint64_t>(hole), kBlockSize));
+      const uint64_t end =
+          hole < 0 ? target_ : std::min(target_, round_up(static_cast<uint64_t>(hole), kBlockSize));
       if (at >= target_) break;
       if (const int error = sum_run(at, end); error != 0) return error;
       at = std::max(end, at + 1);
@@ -224,7 +256,10 @@ class LiveSums::Update {
       for (uint32_t i = 0; i < count && !damaged_.empty(); ++i) {
         if (damaged_.contains(at / kBlockSize + i)) sums[i] ^= kSpoiled;
       }
-      if (const int error = part_.file.write_sums(at / kBlockSize, {sums.data(), count}); error != 0) return error;
+      if (const int error = part_.file.write_sums(at / kBlockSize, {sums.data(), count});
+          error != 0) {
+        return error;
+      }
       pace_.moved(length);
     }
     return 0;
@@ -249,9 +284,14 @@ class LiveSums::Update {
       const Region& region = entry->second;
       const bool is_busy = region.writes > 0 || region.has_changed();
       is_quiet_ = is_quiet_ && !is_busy;
-      if (error == 0 && region.is_marked && !is_busy) error = part_.file.set_regions(entry->first, 1, kRegionClean);
-      if (is_busy) ++entry;
-      else entry = part_.regions.erase(entry);
+      if (error == 0 && region.is_marked && !is_busy) {
+        error = part_.file.set_regions(entry->first, 1, kRegionClean);
+      }
+      if (is_busy) {
+        ++entry;
+      } else {
+        entry = part_.regions.erase(entry);
+      }
     }
     part_.next_region = 0;
     part_.ahead = 1;
@@ -262,7 +302,8 @@ class LiveSums::Update {
     return error;
   }
 
-  // Makes the regions larger, if the part has more than the file has room for. Only while all are clean.
+  // Makes the regions larger, if the part has more than the file has room for. Only while all are
+  // clean.
   int widen() {
     sums_.is_dirty_ = true;  // the next update covers the rest
     if (!part_.regions.empty()) return 0;

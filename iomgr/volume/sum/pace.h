@@ -16,7 +16,8 @@ class Pace {
   void moved(uint64_t bytes) {
     if (rate_ == 0) return;
     bytes_ += bytes;
-    const std::chrono::duration<double> due(static_cast<double>(bytes_) / static_cast<double>(rate_));
+    const std::chrono::duration<double> due(static_cast<double>(bytes_) /
+                                            static_cast<double>(rate_));
     std::this_thread::sleep_until(begin_ + std::chrono::duration_cast<Clock::duration>(due));
   }
 

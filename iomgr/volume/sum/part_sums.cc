@@ -29,7 +29,9 @@ void tell(const SumFailure& failure) {
   struct stat st;
   if (teller == nullptr || sys::fstat(failure.part_fd, &st) != 0) return;
   const uint64_t mark = ((st.st_ino * 0x9e3779b97f4a7c15 + st.st_dev) * 0x9e3779b97f4a7c15 +
-                         failure.part_offset / kBlockSize) * 2 + 1;
+                         failure.part_offset / kBlockSize) *
+                            2 +
+                        1;
   for (const auto& one : told_blocks) {
     if (one.load(relaxed) == mark) return;
   }
@@ -40,7 +42,9 @@ void tell(const SumFailure& failure) {
 class TellFailed final : public FailedBlocks {
  public:
   explicit TellFailed(int part_fd) : part_fd_(part_fd) {}
-  void failed(uint64_t part_offset) override { tell({.part_fd = part_fd_, .part_offset = part_offset}); }
+  void failed(uint64_t part_offset) override {
+    tell({.part_fd = part_fd_, .part_offset = part_offset});
+  }
 
  private:
   const int part_fd_;
@@ -70,13 +74,17 @@ void count(const SumCounts& counts) {
 }  // namespace
 
 // Reads the record first, because a close writes the sums before it.
-void PartSums::open(uint32_t d, const PartOf& part, int part_fd, Fd sum, int flags, Raise raise, int floor) {
+void PartSums::open(uint32_t d, const PartOf& part, int part_fd, Fd sum, int flags, Raise raise,
+                    int floor) {
   kinds_[d] = Kind::kNone;
   parts_[d] = part;
   small_forgotten_[d].store(false, relaxed);
   PartRecord record;
   struct stat st;
-  if (read_part_record(part_fd, part, &record).value_or(RecordVerdict::kNone) != RecordVerdict::kRecord) return;
+  if (read_part_record(part_fd, part, &record).value_or(RecordVerdict::kNone) !=
+      RecordVerdict::kRecord) {
+    return;
+  }
   if ((record.flags & PartRecord::kSummed) != 0 && sys::fstat(part_fd, &st) == 0) {
     kinds_[d] = Kind::kSmall;
     small_bytes_[d] = static_cast<uint64_t>(st.st_size);
@@ -122,13 +130,12 @@ void PartSums::close() {
   verifies_ = false;
 }
 
-int PartSums::verify(uint32_t d, int fd, uint64_t part_offset, std::span<const iovec> memory, uint64_t length_bytes) const {
+int PartSums::verify(uint32_t d, int fd, uint64_t part_offset, std::span<const iovec> memory,
+                     uint64_t length_bytes) const {
   SumCounts counts;
   int error = 0;
   switch (kinds_[d]) {
-    case Kind::kNone:
-      counts.unverified = sum_block_count(length_bytes);
-      break;
+    case Kind::kNone: counts.unverified = sum_block_count(length_bytes); break;
     case Kind::kSmall: return verify_small(d, fd, part_offset, memory, length_bytes);
     case Kind::kLost:
       tell({.part_fd = fd, .part_offset = 0, .verdict = verdicts_[d]});
@@ -137,7 +144,8 @@ int PartSums::verify(uint32_t d, int fd, uint64_t part_offset, std::span<const i
       break;
     case Kind::kBlocks: {
       TellFailed teller(fd);
-      error = verify_bytes(files_[d], fd, part_offset, memory, length_bytes, &covered_[d], &counts, &teller);
+      error = verify_bytes(files_[d], fd, part_offset, memory, length_bytes, &covered_[d], &counts,
+                           &teller);
       break;
     }
   }
@@ -146,11 +154,15 @@ int PartSums::verify(uint32_t d, int fd, uint64_t part_offset, std::span<const i
 }
 
 // Reads the whole part, block by block, and copies only verified bytes to the caller.
-int PartSums::verify_small(uint32_t d, int fd, uint64_t part_offset, std::span<const iovec> memory, uint64_t length) const {
+int PartSums::verify_small(uint32_t d, int fd, uint64_t part_offset, std::span<const iovec> memory,
+                           uint64_t length) const {
   const ScratchBlock scratch;
   if (scratch.bytes() == nullptr) return ENOMEM;
   PartRecord record;
-  if (read_part_record(fd, parts_[d], &record).value_or(RecordVerdict::kNone) != RecordVerdict::kRecord) return EIO;
+  if (read_part_record(fd, parts_[d], &record).value_or(RecordVerdict::kNone) !=
+      RecordVerdict::kRecord) {
+    return EIO;
+  }
   uint32_t crc = 0;
   uint64_t at = 0;
   for (; at < small_bytes_[d]; at += kBlockSize) {
@@ -161,22 +173,30 @@ int PartSums::verify_small(uint32_t d, int fd, uint64_t part_offset, std::span<c
     uint64_t piece_at = part_offset, left = length;
     for (const iovec& piece : memory) {
       const uint64_t piece_length = std::min<uint64_t>(piece.iov_len, left);
-      const uint64_t begin = std::max(at, piece_at), end = std::min(at + here, piece_at + piece_length);
+      const uint64_t begin = std::max(at, piece_at),
+                     end = std::min(at + here, piece_at + piece_length);
       if (begin < end) {
-        std::memcpy(static_cast<uint8_t*>(piece.iov_base) + (begin - piece_at), scratch.bytes() + (begin - at), end - begin);
+        std::memcpy(static_cast<uint8_t*>(piece.iov_base) + (begin - piece_at),
+                    scratch.bytes() + (begin - at), end - begin);
       }
       piece_at += piece_length;
       left -= piece_length;
     }
   }
   PartRecord now;
-  const bool is_same = read_part_record(fd, parts_[d], &now).value_or(RecordVerdict::kNone) == RecordVerdict::kRecord &&
-                       (now.flags & PartRecord::kSummed) != 0 && now.sum == record.sum && now.generation == record.generation;
+  const bool is_same = read_part_record(fd, parts_[d], &now).value_or(RecordVerdict::kNone) ==
+                           RecordVerdict::kRecord &&
+                       (now.flags & PartRecord::kSummed) != 0 && now.sum == record.sum &&
+                       now.generation == record.generation;
   SumCounts counts;
   const uint64_t blocks = sum_block_count(length);
-  if (!is_same || (record.flags & PartRecord::kSummed) == 0) counts.unverified = blocks;
-  else if (crc == record.sum) counts.verified = blocks;
-  else counts.failed = blocks;
+  if (!is_same || (record.flags & PartRecord::kSummed) == 0) {
+    counts.unverified = blocks;
+  } else if (crc == record.sum) {
+    counts.verified = blocks;
+  } else {
+    counts.failed = blocks;
+  }
   count(counts);
   if (counts.failed == 0) return 0;
   tell({.part_fd = fd, .part_offset = part_offset});
@@ -185,7 +205,9 @@ int PartSums::verify_small(uint32_t d, int fd, uint64_t part_offset, std::span<c
 
 int PartSums::mark(uint32_t d, int part_fd, ByteRange run) const {
   // The checksums may be valid, but cannot be marked.
-  if (kinds_[d] == Kind::kLost && errors_[d] != 0 && !is_final(errors_[d])) return errors_[d] == EINVAL ? EIO : errors_[d];
+  if (kinds_[d] == Kind::kLost && errors_[d] != 0 && !is_final(errors_[d])) {
+    return errors_[d] == EINVAL ? EIO : errors_[d];
+  }
   if (kinds_[d] == Kind::kSmall && !small_forgotten_[d].load(std::memory_order_acquire)) {
     if (const int error = forget_small(part_fd, parts_[d]); error != 0) return error;
     small_forgotten_[d].store(true, std::memory_order_release);
@@ -202,7 +224,9 @@ int PartSums::mark(uint32_t d, int part_fd, ByteRange run) const {
     const uint64_t length = std::min<uint64_t>(sizeof bytes, last + 1 - r);
     const Result<size_t> got = pread_full(files_[d].fd(), bytes, length, kSumRegionsAt + r);
     if (!got) return got.error().code;
-    for (uint64_t i = r < first ? first - r : 0; i < length; ++i) is_marked = is_marked && bytes[i] == kRegionDirty;
+    for (uint64_t i = r < first ? first - r : 0; i < length; ++i) {
+      is_marked = is_marked && bytes[i] == kRegionDirty;
+    }
     if (r + length <= first) is_marked = true;
   }
   if (is_marked) return 0;
@@ -210,7 +234,8 @@ int PartSums::mark(uint32_t d, int part_fd, ByteRange run) const {
   uint64_t behind = 0;
   while (got && behind < *got && bytes[*got - 1 - behind] == kRegionDirty) ++behind;
   const uint64_t ahead = std::clamp<uint64_t>(2 * behind, 1, kMarkAheadMax);
-  const uint64_t end = std::min(std::max(last + 1, first + ahead), (covered - 1) / region_bytes_[d] + 1);
+  const uint64_t end =
+      std::min(std::max(last + 1, first + ahead), (covered - 1) / region_bytes_[d] + 1);
   int error = files_[d].set_regions(first, end - first, kRegionMarking);
   if (error == 0) error = files_[d].sync();
   return error == 0 ? files_[d].set_regions(first, end - first, kRegionDirty) : error;

@@ -2,11 +2,11 @@
 // without a mount.
 //
 // Reads are verified if reads_are_verified is set when the file is opened. A read with a mismatch
-// fails with EIO, and so does each read of a part with lost checksums. Blocks that have no sum, or are
-// being changed, are served, and counted.
+// fails with EIO, and so does each read of a part with lost checksums. Blocks that have no sum, or
+// are being changed, are served, and counted.
 //
-// Processes without a mount mark regions concurrently: each sets its own bytes in the `.sum`, without
-// a lock. So a region that another process is still marking is marked once more.
+// Processes without a mount mark regions concurrently: each sets its own bytes in the `.sum`,
+// without a lock. So a region that another process is still marking is marked once more.
 //
 // Threads: everything but open(), adopt() and close() is safe from any.
 // No allocation, no exceptions: the preload library uses this too.
@@ -43,7 +43,8 @@ inline SumTotals sum_totals;
 struct SumFailure {
   int part_fd = -1;
   uint64_t part_offset = 0;
-  SumVerdict verdict = SumVerdict::kGood;  // of the checksum file; kGood: the block at part_offset fails
+  // of the checksum file; kGood: the block at part_offset fails
+  SumVerdict verdict = SumVerdict::kGood;
 };
 using TellSumFailure = void (*)(const SumFailure& failure);
 inline std::atomic<TellSumFailure> tell_sum_failure{nullptr};
@@ -53,7 +54,8 @@ class PartSums {
   // Moves a descriptor to a number from `floor` on. Returns the new number.
   using Raise = int (*)(int fd, int floor);
 
-  // Opens the part's checksums. `sum`: its `.sum`, or empty: it is opened below part.root_fd with these flags.
+  // Opens the part's checksums. `sum`: its `.sum`, or empty: it is opened below part.root_fd with
+  // these flags.
   void open(uint32_t d, const PartOf& part, int part_fd, Fd sum, int flags, Raise raise, int floor);
   void close();
 
@@ -63,8 +65,10 @@ class PartSums {
   bool is_lost(uint32_t d) const { return kinds_[d] == Kind::kLost; }
   bool has_blocks(uint32_t d) const { return kinds_[d] == Kind::kBlocks; }
 
-  // Verifies bytes that were read from the part by `fd`. 0, EIO, or an errno: they cannot be verified.
-  int verify(uint32_t d, int fd, uint64_t part_offset, std::span<const iovec> memory, uint64_t length_bytes) const;
+  // Verifies bytes that were read from the part by `fd`. 0, EIO, or an errno: they cannot be
+  // verified.
+  int verify(uint32_t d, int fd, uint64_t part_offset, std::span<const iovec> memory,
+             uint64_t length_bytes) const;
 
   // Call it before bytes of a part change, without a mount. `run` is of the part. 0 or an errno.
   int mark(uint32_t d, int part_fd, ByteRange run) const;
@@ -75,7 +79,8 @@ class PartSums {
 
  private:
   enum class Kind : uint8_t { kNone, kSmall, kBlocks, kLost };
-  int verify_small(uint32_t d, int fd, uint64_t part_offset, std::span<const iovec> memory, uint64_t length) const;
+  int verify_small(uint32_t d, int fd, uint64_t part_offset, std::span<const iovec> memory,
+                   uint64_t length) const;
 
   bool verifies_ = false;
   std::array<Kind, kDeviceCountMax> kinds_{};

@@ -1,4 +1,5 @@
-// ScratchBlock: memory for one block, aligned for O_DIRECT, for a scope. A program's stack may be too small.
+// ScratchBlock: memory for one block, aligned for O_DIRECT, for a scope. A program's stack may be
+// too small.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -19,12 +20,16 @@ class ScratchBlock {
   ScratchBlock() : slot_(take_free_slot(slots)) {
     if (slot_ != nullptr) return;
     // Not mmap(), which is one of the preload library's hooks.
-    const long mapped = ::syscall(SYS_mmap, nullptr, kBlockSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const long mapped = ::syscall(SYS_mmap, nullptr, kBlockSize, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped != -1) mapped_ = reinterpret_cast<uint8_t*>(mapped);
   }
   ~ScratchBlock() {
-    if (slot_ != nullptr) free_slot(*slot_);
-    else if (mapped_ != nullptr) (void)::syscall(SYS_munmap, mapped_, kBlockSize);
+    if (slot_ != nullptr) {
+      free_slot(*slot_);
+    } else if (mapped_ != nullptr) {
+      (void)::syscall(SYS_munmap, mapped_, kBlockSize);
+    }
   }
   ScratchBlock(const ScratchBlock&) = delete;
   ScratchBlock& operator=(const ScratchBlock&) = delete;

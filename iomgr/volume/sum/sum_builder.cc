@@ -22,8 +22,11 @@ int write_sums_of(const SumFile& sums, const LaneIo& io) {
     for (uint64_t left = io.iov[i].iov_len; left > 0;) {
       const auto whole = static_cast<uint32_t>(std::min<uint64_t>(left / kBlockSize, kSumBatch));
       const uint64_t taken = whole > 0 ? whole * kBlockSize : left;
-      if (whole > 0) sum_blocks(at, whole, batch);
-      else batch[0] = sum_partial_block(at, left);
+      if (whole > 0) {
+        sum_blocks(at, whole, batch);
+      } else {
+        batch[0] = sum_partial_block(at, left);
+      }
       const uint32_t count = std::max(whole, 1u);
       if (const int error = sums.write_sums(block, {batch, count}); error != 0) return error;
       block += count;
@@ -89,7 +92,9 @@ Outcome<void> SumBuilder::finish() {
     if (files_[d]) {
       SumHeader header;
       const Result<SumVerdict> read = files_[d].read_header(&header);
-      if (!read || *read != SumVerdict::kGood) return error(d, read ? EIO : read.error().code, "cannot read");
+      if (!read || *read != SumVerdict::kGood) {
+        return error(d, read ? EIO : read.error().code, "cannot read");
+      }
       header.generation = file_->layout().generation;
       header.covered_bytes = part_bytes(d);
       int code = files_[d].write_header(&header);

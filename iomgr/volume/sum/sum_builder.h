@@ -30,12 +30,14 @@ class SumBuilder {
 
  private:
   SumBuilder(const Volume& volume, const StripedFile& file) : volume_(&volume), file_(&file) {}
-  uint64_t part_bytes(uint32_t d) const { return file_->map().part_size(d, file_->layout().logical_size); }
+  uint64_t part_bytes(uint32_t d) const {
+    return file_->map().part_size(d, file_->layout().logical_size);
+  }
   Error error(uint32_t d, int code, const char* what) const;
 
   const Volume* volume_;
   const StripedFile* file_;
-  std::array<SumFile, kDeviceCountMax> files_;   // empty for a small part
+  std::array<SumFile, kDeviceCountMax> files_;  // empty for a small part
   std::array<uint32_t, kDeviceCountMax> small_{};
 };
 

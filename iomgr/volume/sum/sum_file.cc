@@ -29,12 +29,13 @@ Result<SumFile> SumFile::open(const PartOf& part, int part_fd, uint32_t ordinal,
   return SumFile(std::move(file), part, ordinal);
 }
 
-Result<SumFile> SumFile::create(const PartOf& part, int part_fd, uint32_t ordinal, uint64_t part_bytes) {
+Result<SumFile> SumFile::create(const PartOf& part, int part_fd, uint32_t ordinal,
+                                uint64_t part_bytes) {
   Fd file = create_part_sum(part, part_fd);
   if (!file) return last_errno();
   SumFile made(std::move(file), part, ordinal);
-  // Removes its old content, except for a record. Allocates its blocks before a region becomes dirty, so
-  // that a mark does not change the filesystem's metadata.
+  // Removes its old content, except for a record. Allocates its blocks before a region becomes
+  // dirty, so that a mark does not change the filesystem's metadata.
   if (::syscall(SYS_ftruncate, made.fd(), kPartSumHeadSize) != 0 ||
       ::syscall(SYS_ftruncate, made.fd(), sum_at(sum_block_count(part_bytes))) != 0) {
     return last_errno();
@@ -55,10 +56,14 @@ Result<SumVerdict> SumFile::read_header(SumHeader* header) const {
     const Result<size_t> got = pread_full(fd(), bytes.data(), bytes.size(), slot_at(slot));
     if (!got) return got.error();
     SumHeader one;
-    const SumVerdict said = decode_sum_header({bytes.data(), *got}, part_.volume, part_.file_id, ordinal_, &one);
-    const bool is_newer = said == SumVerdict::kGood && (verdict != SumVerdict::kGood || one.sequence > header->sequence);
+    const SumVerdict said =
+        decode_sum_header({bytes.data(), *got}, part_.volume, part_.file_id, ordinal_, &one);
+    const bool is_newer = said == SumVerdict::kGood &&
+                          (verdict != SumVerdict::kGood || one.sequence > header->sequence);
     if (is_newer) *header = one;
-    if (is_newer || (said == SumVerdict::kForeign && verdict == SumVerdict::kDamaged)) verdict = said;
+    if (is_newer || (said == SumVerdict::kForeign && verdict == SumVerdict::kDamaged)) {
+      verdict = said;
+    }
   }
   return verdict;
 }
@@ -66,7 +71,8 @@ Result<SumVerdict> SumFile::read_header(SumHeader* header) const {
 int SumFile::write_header(SumHeader* header) const {
   header->sequence += 1;
   const SumHeaderBytes bytes = encode_sum_header(*header, part_.volume, part_.file_id);
-  const Result<void> written = pwrite_full(fd(), bytes.data(), bytes.size(), slot_at(header->sequence & 1));
+  const Result<void> written =
+      pwrite_full(fd(), bytes.data(), bytes.size(), slot_at(header->sequence & 1));
   return written ? 0 : written.error().code;
 }
 
@@ -78,7 +84,9 @@ int SumFile::lower_cover(SumHeader* header, uint64_t part_bytes) const {
   if (error == 0 && rest != 0) error = sync();
   if (error == 0) error = write_header(header);  // the other slot
   if (error != 0) return error;
-  return ::syscall(SYS_ftruncate, fd(), sum_at(sum_block_count(header->covered_bytes))) == 0 ? 0 : errno;
+  return ::syscall(SYS_ftruncate, fd(), sum_at(sum_block_count(header->covered_bytes))) == 0
+             ? 0
+             : errno;
 }
 
 Result<bool> SumFile::is_dirty(uint64_t region) const {

@@ -6,8 +6,8 @@
 // Each read and write is one system call at an offset that follows from the part. So the length of
 // the file costs nothing. A FIFO, a link, or a file of another owner is not opened.
 //
-// Threads: everything is safe from any; one process at a time writes the header (FORMAT.md, "Locks").
-// No allocation, no exceptions: the preload library uses this too.
+// Threads: everything is safe from any; one process at a time writes the header (FORMAT.md,
+// "Locks"). No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
 #include <span>
@@ -24,12 +24,14 @@ class SumFile {
  public:
   SumFile() = default;
   // Takes an open file.
-  SumFile(Fd file, const PartOf& part, uint32_t ordinal) : file_(std::move(file)), part_(part), ordinal_(ordinal) {}
+  SumFile(Fd file, const PartOf& part, uint32_t ordinal)
+      : file_(std::move(file)), part_(part), ordinal_(ordinal) {}
 
   // `flags`: O_RDONLY or O_RDWR. ENOENT: none; EINVAL: another owner's; kNotRegular, ELOOP.
   static Result<SumFile> open(const PartOf& part, int part_fd, uint32_t ordinal, int flags);
   // Makes one with the part's owner and mode, or empties an existing one. It covers nothing yet.
-  static Result<SumFile> create(const PartOf& part, int part_fd, uint32_t ordinal, uint64_t part_bytes);
+  static Result<SumFile> create(const PartOf& part, int part_fd, uint32_t ordinal,
+                                uint64_t part_bytes);
 
   explicit operator bool() const { return static_cast<bool>(file_); }
   int fd() const { return file_.get(); }
@@ -38,11 +40,13 @@ class SumFile {
 
   // The newer header of the two slots. `header` is set for kGood. An errno: it cannot be read.
   Result<SumVerdict> read_header(SumHeader* header) const;
-  // Writes the header with the next sequence number, into the other slot. 0 or an errno. Not durable yet.
+  // Writes the header with the next sequence number, into the other slot. 0 or an errno. Not
+  // durable yet.
   int write_header(SumHeader* header) const;
 
-  // Call it before the part is cut to that size: covers less. `header` is the file's present one, and is
-  // updated. Durable if a block is cut in part, because its sum must be gone before. 0 or an errno.
+  // Call it before the part is cut to that size: covers less. `header` is the file's present one,
+  // and is updated. Durable if a block is cut in part, because its sum must be gone before. 0 or an
+  // errno.
   int lower_cover(SumHeader* header, uint64_t part_bytes) const;
 
   // Whether the region is dirty. An errno.

@@ -49,17 +49,18 @@ const char* describe(SumVerdict verdict) {
 }
 
 SumHeaderBytes encode_sum_header(const SumHeader& header, const Uuid& volume, const Uuid& file_id) {
-  PackedSumHeader packed{.magic = {},
-                         .version = kSumVersion,
-                         .ordinal = header.ordinal,
-                         .volume = volume,
-                         .file_id = file_id,
-                         .generation = header.generation,
-                         .region_log2 = static_cast<uint32_t>(std::countr_zero(header.region_bytes)),
-                         .sequence = header.sequence,
-                         .covered_bytes = header.covered_bytes,
-                         .reserved = {},
-                         .checksum = 0};
+  PackedSumHeader packed{
+      .magic = {},
+      .version = kSumVersion,
+      .ordinal = header.ordinal,
+      .volume = volume,
+      .file_id = file_id,
+      .generation = header.generation,
+      .region_log2 = static_cast<uint32_t>(std::countr_zero(header.region_bytes)),
+      .sequence = header.sequence,
+      .covered_bytes = header.covered_bytes,
+      .reserved = {},
+      .checksum = 0};
   std::memcpy(packed.magic, kMagic, sizeof kMagic);
   SumHeaderBytes bytes;
   std::memcpy(bytes.data(), &packed, sizeof packed);
@@ -68,19 +69,22 @@ SumHeaderBytes encode_sum_header(const SumHeader& header, const Uuid& volume, co
   return bytes;
 }
 
-SumVerdict decode_sum_header(std::span<const uint8_t> bytes, const Uuid& volume, const Uuid& file_id,
-                             uint32_t ordinal, SumHeader* header) {
+SumVerdict decode_sum_header(std::span<const uint8_t> bytes, const Uuid& volume,
+                             const Uuid& file_id, uint32_t ordinal, SumHeader* header) {
   PackedSumHeader packed;
   if (bytes.size() < sizeof packed) return SumVerdict::kDamaged;
   std::memcpy(&packed, bytes.data(), sizeof packed);
-  const bool whole = std::memcmp(packed.magic, kMagic, sizeof kMagic) == 0 && packed.version == kSumVersion &&
+  const bool whole = std::memcmp(packed.magic, kMagic, sizeof kMagic) == 0 &&
+                     packed.version == kSumVersion &&
                      packed.checksum == crc32c(bytes.data(), offsetof(PackedSumHeader, checksum));
   if (!whole || packed.region_log2 > kSumRegionMaxLog2 || packed.covered_bytes > INT64_MAX ||
       (uint64_t{1} << packed.region_log2) < kSumRegionMin ||
       packed.covered_bytes >> packed.region_log2 > kSumRegionsMax) {
     return SumVerdict::kDamaged;
   }
-  if (packed.volume != volume || packed.file_id != file_id || packed.ordinal != ordinal) return SumVerdict::kForeign;
+  if (packed.volume != volume || packed.file_id != file_id || packed.ordinal != ordinal) {
+    return SumVerdict::kForeign;
+  }
   *header = {.ordinal = packed.ordinal,
              .generation = packed.generation,
              .sequence = packed.sequence,

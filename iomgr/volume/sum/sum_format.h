@@ -46,10 +46,14 @@ inline constexpr uint64_t kSumRegionMaxLog2 = 52;
 inline constexpr uint8_t kRegionClean = 0;
 inline constexpr uint8_t kRegionDirty = 0xd2;
 inline constexpr uint8_t kRegionMarking = 0x2d;  // dirty, but perhaps not durably yet
-constexpr bool is_region_dirty(uint8_t value) { return value == kRegionDirty || value == kRegionMarking; }
+constexpr bool is_region_dirty(uint8_t value) {
+  return value == kRegionDirty || value == kRegionMarking;
+}
 
 constexpr uint64_t sum_at(uint64_t block) { return kSumsAt + block * sizeof(uint32_t); }
-constexpr uint64_t sum_block_count(uint64_t part_bytes) { return (part_bytes + kBlockSize - 1) / kBlockSize; }
+constexpr uint64_t sum_block_count(uint64_t part_bytes) {
+  return (part_bytes + kBlockSize - 1) / kBlockSize;
+}
 
 // The region size for a part: 16 MiB, or the power of two with which 8192 regions cover the part.
 constexpr uint64_t sum_region_bytes(uint64_t part_bytes) {
@@ -75,12 +79,12 @@ struct SumHeader {
 
 enum class SumVerdict : uint8_t {
   kGood,
-  kMissing,     // there is no such file
-  kOtherFile,   // not a regular file, or of another owner
-  kDamaged,     // neither header is valid
+  kMissing,    // there is no such file
+  kOtherFile,  // not a regular file, or of another owner
+  kDamaged,    // neither header is valid
 
-  kForeign,     // the sums of another part
-  kStale,       // older than the part's last close: from an older copy
+  kForeign,  // the sums of another part
+  kStale,    // older than the part's last close: from an older copy
 };
 // "are missing", …: the problem with a part's checksums.
 const char* describe(SumVerdict verdict);
@@ -90,8 +94,8 @@ using SumHeaderBytes = std::array<uint8_t, kSumHeaderSize>;
 
 SumHeaderBytes encode_sum_header(const SumHeader& header, const Uuid& volume, const Uuid& file_id);
 // kGood, kDamaged, or kForeign; `header` is set for kGood.
-SumVerdict decode_sum_header(std::span<const uint8_t> bytes, const Uuid& volume, const Uuid& file_id,
-                             uint32_t ordinal, SumHeader* header);
+SumVerdict decode_sum_header(std::span<const uint8_t> bytes, const Uuid& volume,
+                             const Uuid& file_id, uint32_t ordinal, SumHeader* header);
 
 // The sums of `blocks` adjacent blocks.
 void sum_blocks(const void* data, uint32_t blocks, uint32_t* sums);

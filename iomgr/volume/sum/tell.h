@@ -1,4 +1,5 @@
-// Reports damage that a read has found, once for each block: to a daemon's log, or to a tool's stderr.
+// Reports damage that a read has found, once for each block: to a daemon's log, or to a tool's
+// stderr.
 #pragma once
 
 #include "iomgr/volume/sum/part_sums.h"

@@ -24,7 +24,8 @@ struct BlockSum {
   uint64_t void_end = 0;       // the part offset up to which that holds at least
 };
 
-Result<BlockSum> look_at(const SumFile& sums, uint64_t block, std::atomic<uint64_t>* covered_bytes) {
+Result<BlockSum> look_at(const SumFile& sums, uint64_t block,
+                         std::atomic<uint64_t>* covered_bytes) {
   SumHeader header;
   const Result<SumVerdict> verdict = sums.read_header(&header);
   if (!verdict) return verdict.error();
@@ -79,17 +80,23 @@ Result<BlockState> check_block(const SumFile& sums, int part_fd, uint64_t block,
 
 class Verification {
  public:
-  Verification(const SumFile& sums, int part_fd, std::atomic<uint64_t>* covered_bytes, SumCounts* counts,
-               FailedBlocks* failed)
-      : sums_(sums), part_fd_(part_fd), covered_bytes_(covered_bytes), counts_(counts), failed_(failed) {}
+  Verification(const SumFile& sums, int part_fd, std::atomic<uint64_t>* covered_bytes,
+               SumCounts* counts, FailedBlocks* failed)
+      : sums_(sums),
+        part_fd_(part_fd),
+        covered_bytes_(covered_bytes),
+        counts_(counts),
+        failed_(failed) {}
 
   // 0 or an errno.
   int verify(uint64_t at, uint8_t* memory, uint64_t length) {
     const uint64_t end = at + length;
     while (at < end) {
       uint64_t taken = 0;
-      const bool is_whole = at % kBlockSize == 0 && (end - at >= kBlockSize || end >= covered_bytes_->load(relaxed));
-      const int error = is_whole ? verify_whole(at, end, memory, &taken) : verify_piece(at, end, memory, &taken);
+      const bool is_whole =
+          at % kBlockSize == 0 && (end - at >= kBlockSize || end >= covered_bytes_->load(relaxed));
+      const int error =
+          is_whole ? verify_whole(at, end, memory, &taken) : verify_piece(at, end, memory, &taken);
       if (error != 0) return error;
       at += taken;
       memory += taken;
@@ -104,20 +111,25 @@ class Verification {
     const uint64_t covered = covered_bytes_->load(relaxed);
     if (at < void_end_ || at >= covered) return skip(at, end, taken);
     const uint64_t block_end = std::min(end, covered);
-    const auto count = static_cast<uint32_t>(std::min<uint64_t>((block_end - at + kBlockSize - 1) / kBlockSize, kBatchBlocks));
+    const auto count = static_cast<uint32_t>(
+        std::min<uint64_t>((block_end - at + kBlockSize - 1) / kBlockSize, kBatchBlocks));
     uint32_t expected[kBatchBlocks], found[kBatchBlocks];
     if (const int error = sums_.read_sums(first, {expected, count}); error != 0) return error;
     const bool has_partial = at + count * kBlockSize > block_end;
     const uint32_t whole = has_partial ? count - 1 : count;
     sum_blocks(memory, whole, found);
-    if (has_partial) found[whole] = sum_partial_block(memory + whole * kBlockSize, block_end - at - whole * kBlockSize);
+    if (has_partial) {
+      found[whole] =
+          sum_partial_block(memory + whole * kBlockSize, block_end - at - whole * kBlockSize);
+    }
     *taken = std::min<uint64_t>(count * kBlockSize, end - at);
     for (uint32_t i = 0; i < count; ++i) {
       if (expected[i] == found[i]) {
         counts_->verified += 1;
       } else {
         const uint64_t in_memory = i * kBlockSize;
-        const int error = look_again(first + i, memory + in_memory, std::min(kBlockSize, end - at - in_memory));
+        const int error =
+            look_again(first + i, memory + in_memory, std::min(kBlockSize, end - at - in_memory));
         if (error != 0) return error;
       }
     }
@@ -138,12 +150,14 @@ class Verification {
     return 0;
   }
 
-  // A device that errs once, and then not, has brought the wrong bytes: the right ones replace them.
+  // A device that errs once, and then not, has brought the wrong bytes: the right ones replace
+  // them.
   int look_again(uint64_t block, uint8_t* memory, uint64_t length) {
     if (block * kBlockSize < void_end_) return counts_->unverified += 1, 0;
     const ScratchBlock scratch;
     if (scratch.bytes() == nullptr) return ENOMEM;
-    const Result<BlockState> state = check_block(sums_, part_fd_, block, scratch.bytes(), covered_bytes_, &void_end_);
+    const Result<BlockState> state =
+        check_block(sums_, part_fd_, block, scratch.bytes(), covered_bytes_, &void_end_);
     if (state && *state == BlockState::kGood) std::memcpy(memory, scratch.bytes(), length);
     return count(block, state);
   }
@@ -167,7 +181,8 @@ class Verification {
     const ScratchBlock scratch;
     if (scratch.bytes() == nullptr) return ENOMEM;
     uint64_t void_end = 0;
-    const Result<BlockState> state = check_block(sums_, part_fd_, block, scratch.bytes(), covered_bytes_, &void_end);
+    const Result<BlockState> state =
+        check_block(sums_, part_fd_, block, scratch.bytes(), covered_bytes_, &void_end);
     if (const int error = count(block, state); error != 0) return error;
     if (*state == BlockState::kGood) std::memcpy(memory, scratch.bytes() + in_block, *taken);
     return 0;
@@ -195,13 +210,15 @@ Result<bool> matches_sum(const SumFile& sums, int part_fd, uint64_t block, uint6
   return sum_of(scratch.bytes(), std::min(covered_bytes - at, kBlockSize)) == sum;
 }
 
-int verify_bytes(const SumFile& sums, int part_fd, uint64_t part_offset, std::span<const iovec> memory,
-                 uint64_t length_bytes, std::atomic<uint64_t>* covered_bytes, SumCounts* counts, FailedBlocks* failed) {
+int verify_bytes(const SumFile& sums, int part_fd, uint64_t part_offset,
+                 std::span<const iovec> memory, uint64_t length_bytes,
+                 std::atomic<uint64_t>* covered_bytes, SumCounts* counts, FailedBlocks* failed) {
   Verification verification(sums, part_fd, covered_bytes, counts, failed);
   for (const iovec& piece : memory) {
     const uint64_t length = std::min<uint64_t>(piece.iov_len, length_bytes);
     if (length == 0) break;
-    const int error = verification.verify(part_offset, static_cast<uint8_t*>(piece.iov_base), length);
+    const int error =
+        verification.verify(part_offset, static_cast<uint8_t*>(piece.iov_base), length);
     if (error != 0) return error;
     part_offset += length;
     length_bytes -= length;

@@ -50,8 +50,9 @@ class FailedBlocks {
 // SumHeader::covered_bytes, and is updated. The memory holds `length_bytes` bytes of the part from
 // `part_offset` on, at most what the iovecs have. 0, or an errno: the `.sum` or the part cannot be
 // read.
-int verify_bytes(const SumFile& sums, int part_fd, uint64_t part_offset, std::span<const iovec> memory,
-                 uint64_t length_bytes, std::atomic<uint64_t>* covered_bytes, SumCounts* counts, FailedBlocks* failed);
+int verify_bytes(const SumFile& sums, int part_fd, uint64_t part_offset,
+                 std::span<const iovec> memory, uint64_t length_bytes,
+                 std::atomic<uint64_t>* covered_bytes, SumCounts* counts, FailedBlocks* failed);
 
 // Whether an unchanged block matches its sum, whatever its region says. For the only writer of the
 // file. An errno as above.

@@ -69,10 +69,9 @@ TEST_P(WithoutANameTest, AnOpenFileCanBeReopened) {
   EXPECT_EQ(reading->size(), 70'000u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Either, WithoutANameTest, ::testing::Bool(),
-                         [](const auto& test) {
-                           return test.param ? "TheLastWriterGoesFirst" : "TheNameGoesFirst";
-                         });
+INSTANTIATE_TEST_SUITE_P(Either, WithoutANameTest, ::testing::Bool(), [](const auto& test) {
+  return test.param ? "TheLastWriterGoesFirst" : "TheNameGoesFirst";
+});
 
 }  // namespace
 }  // namespace graphlane

@@ -8,8 +8,9 @@ namespace {
 
 TEST(MountOptionsTest, ParsesMountsOptionList) {
   MountOptions options;
-  ASSERT_TRUE(options.parse("rw,ro,threads=8,io=direct,backend=libaio,depth=4,max_read=256K,,"
-                            "attr_timeout=2.5,noatime,_netdev,x-systemd.requires=/mnt"));
+  ASSERT_TRUE(
+      options.parse("rw,ro,threads=8,io=direct,backend=libaio,depth=4,max_read=256K,,"
+                    "attr_timeout=2.5,noatime,_netdev,x-systemd.requires=/mnt"));
   ASSERT_TRUE(options.parse("allow_other"));
   EXPECT_TRUE(options.read_only && options.allow_other);
   EXPECT_EQ(options.thread_count, 8u);
@@ -30,13 +31,14 @@ TEST(MountOptionsTest, TheLastValueWins) {
 
 TEST(MountOptionsTest, ParsesTheKernelsListOfAMount) {
   MountOptions options;
-  EXPECT_TRUE(options.parse("rw,nosuid,nodev,relatime,user_id=0,group_id=0,default_permissions,"
-                            "allow_other,max_read=131072"));
+  EXPECT_TRUE(
+      options.parse("rw,nosuid,nodev,relatime,user_id=0,group_id=0,default_permissions,"
+                    "allow_other,max_read=131072"));
 }
 
 TEST(MountOptionsTest, NamesTheInvalidOption) {
-  for (const char* wrong : {"bogus", "threads", "threads=", "threads=0", "threads=9999", "threads=4x",
-                            "io=", "io=fast", "depth=65", "max_read=1", "max_read=-5",
+  for (const char* wrong : {"bogus", "threads", "threads=", "threads=0", "threads=9999",
+                            "threads=4x", "io=", "io=fast", "depth=65", "max_read=1", "max_read=-5",
                             "attr_timeout=nan", "attr_timeout=", "remount=ro"}) {
     MountOptions options;
     const Outcome<void> parsed = options.parse(std::string("ro,") + wrong);

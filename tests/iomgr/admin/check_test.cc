@@ -49,10 +49,14 @@ class CheckTest : public VolumeFixture {
   // The parts are bound to the inode, and no byte of the file was ever synced.
   void promise_nothing(const Layout& layout) const {
     for (uint32_t d = 0; d < 3; ++d) {
-      const PartRecord record{.ordinal = d, .geometry = layout.geometry, .generation = layout.generation,
+      const PartRecord record{.ordinal = d,
+                              .geometry = layout.geometry,
+                              .generation = layout.generation,
                               .stub = layout.identity};
       const Fd part(::open(part_of("file", d).c_str(), O_RDWR | O_CLOEXEC));
-      ASSERT_EQ(write_part_record(part.get(), {.volume = layout.volume, .file_id = layout.file_id}, record), 0);
+      ASSERT_EQ(write_part_record(part.get(), {.volume = layout.volume, .file_id = layout.file_id},
+                                  record),
+                0);
     }
   }
 
@@ -242,7 +246,9 @@ TEST_F(CheckTest, DeletesOrphansOnRequest) {
 }
 
 TEST_F(CheckTest, GoesOnBesideAFolderThatItCannotRead) {
-  if (::geteuid() == 0) GTEST_SKIP() << "not applicable: root reads all (test_check.py has root's case)";
+  if (::geteuid() == 0) {
+    GTEST_SKIP() << "not applicable: root reads all (test_check.py has root's case)";
+  }
   fs::create_directory(in_volume("closed"));
   fs::rename(in_volume("file"), in_volume("closed/file"));
   fs::permissions(in_volume("closed"), fs::perms::none);
@@ -316,10 +322,15 @@ TEST_F(CheckTest, LeavesADamagedFileAlone) {
   layout.state = FileState::kOpen;
   layout.logical_size = kNoBound;
   write_stub(layout);
-  const PartRecord record{.ordinal = 0, .geometry = layout.geometry, .generation = layout.generation,
-                          .stub = layout.identity, .synced_bytes = 50000};
+  const PartRecord record{.ordinal = 0,
+                          .geometry = layout.geometry,
+                          .generation = layout.generation,
+                          .stub = layout.identity,
+                          .synced_bytes = 50000};
   const Fd part(::open(part_of("file", 0).c_str(), O_RDWR | O_CLOEXEC));
-  ASSERT_EQ(write_part_record(part.get(), {.volume = layout.volume, .file_id = layout.file_id}, record), 0);
+  ASSERT_EQ(
+      write_part_record(part.get(), {.volume = layout.volume, .file_id = layout.file_id}, record),
+      0);
   EXPECT_TRUE(check().problems.empty());
   const uint64_t size = fs::file_size(part_of("file", 1));
   fs::resize_file(part_of("file", 1), size - 1);
@@ -327,10 +338,12 @@ TEST_F(CheckTest, LeavesADamagedFileAlone) {
     const CheckReport report = check(repair);
     ASSERT_EQ(report.problems.size(), 1u);
     EXPECT_TRUE(report.repaired.empty());
-    EXPECT_NE(report.problems[0].find("damaged: it had 50000 bytes, but part " + part_of("file", 1)),
-              std::string::npos);
+    EXPECT_NE(
+        report.problems[0].find("damaged: it had 50000 bytes, but part " + part_of("file", 1)),
+        std::string::npos);
   }
-  EXPECT_FALSE(StripedFile::open(*volume_, stub_of("file").get(), current_layout(*volume_, layout), "file"));
+  EXPECT_FALSE(
+      StripedFile::open(*volume_, stub_of("file").get(), current_layout(*volume_, layout), "file"));
   // A smaller bound lowers the promise.
   layout.logical_size = 4096;
   write_stub(layout);

@@ -24,9 +24,9 @@ class RestripeTest : public VolumeFixture {
   }
 
   RestripeReport restripe(uint64_t depth_bytes, const std::string& name = "") const {
-    auto report = restripe_files(*volume_, {.path = name,
-                                            .stripe_depth_bytes = depth_bytes,
-                                            .patience = std::chrono::seconds(2)});
+    auto report = restripe_files(
+        *volume_,
+        {.path = name, .stripe_depth_bytes = depth_bytes, .patience = std::chrono::seconds(2)});
     EXPECT_TRUE(report) << report.error().text;
     return report ? std::move(*report) : RestripeReport{};
   }
@@ -104,9 +104,12 @@ TEST_F(RestripeTest, ACopyOfAStubIsLeft) {
   EXPECT_EQ(restripe(8192, "copy").left.size(), 1u);
   const RestripeReport report = restripe(8192);
   ASSERT_EQ(report.left.size(), 1u);
-  EXPECT_NE(report.left[0].text.find("copy: a copy of a stub"), std::string::npos) << report.left[0].text;
+  EXPECT_NE(report.left[0].text.find("copy: a copy of a stub"), std::string::npos)
+      << report.left[0].text;
   EXPECT_EQ(report.changed.size(), 2u);
-  for (const std::string file : {"f", "g"}) EXPECT_EQ(content_of(file), random_bytes(100'000)) << file;
+  for (const std::string file : {"f", "g"}) {
+    EXPECT_EQ(content_of(file), random_bytes(100'000)) << file;
+  }
 }
 
 TEST_F(RestripeTest, HolesStayHoles) {
@@ -197,7 +200,8 @@ TEST_F(RestripeTest, DamagedAndForeignStubsAreNamedAndLeft) {
   Layout foreign = layout_of("f");
   foreign.volume = Uuid::random();
   const StubBytes bytes = encode_stub(foreign);
-  write(in_volume("foreign"), std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  write(in_volume("foreign"),
+        std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   const RestripeReport report = restripe(8192);
   EXPECT_EQ(report.changed.size(), 1u);
   ASSERT_EQ(report.left.size(), 2u);
@@ -226,7 +230,8 @@ TEST_F(RestripeTest, ARemovedFileLeavesNoParts) {
   make("f", random_bytes(20'000'000));
   std::atomic<bool> has_ended = false;
   std::thread remover([&] {
-    while (part_count() < 2 * volume_->device_count() && !has_ended) ::usleep(100);  // its new parts exist
+    // its new parts exist
+    while (part_count() < 2 * volume_->device_count() && !has_ended) ::usleep(100);
     std::filesystem::remove(in_volume("f"));
   });
   restripe(8192);

@@ -86,8 +86,8 @@ TEST_F(ScrubTest, ReportsAFlippedBitWithFileOffsetAndDevice) {
   const auto problems = problems_of(at.device_index);
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0], "source: bytes 86016 to 90111 do not match their checksums: device " +
-                             path("d" + std::to_string(at.device_index)) + ", part " + part(at.device_index) +
-                             " at 20480");
+                             path("d" + std::to_string(at.device_index)) + ", part " +
+                             part(at.device_index) + " at 20480");
 }
 
 // The memory has other bytes than the device: one that erred once brought them.
@@ -97,14 +97,18 @@ TEST_F(ScrubTest, WrongBytesInMemoryGiveWayToThoseThatMatch) {
   for (const uint64_t at : {uint64_t{5 * kBlockSize + 7}, uint64_t{right.size() - 1}}) {
     std::string memory = right;
     memory[at] = static_cast<char>(memory[at] ^ 1);
-    const PartOf of{.root_fd = volume_->device_roots()[1], .volume = file_.layout.volume, .file_id = file_.layout.file_id};
+    const PartOf of{.root_fd = volume_->device_roots()[1],
+                    .volume = file_.layout.volume,
+                    .file_id = file_.layout.file_id};
     const Fd fd(::open(part(1).c_str(), O_RDONLY));
     const Result<SumFile> sum_file = SumFile::open(of, fd.get(), 1, O_RDONLY);
     ASSERT_TRUE(sum_file);
     std::atomic<uint64_t> covered{right.size()};
     SumCounts counts;
     const iovec piece{.iov_base = memory.data(), .iov_len = memory.size()};
-    EXPECT_EQ(verify_bytes(*sum_file, fd.get(), 0, {&piece, 1}, memory.size(), &covered, &counts, nullptr), 0);
+    EXPECT_EQ(verify_bytes(*sum_file, fd.get(), 0, {&piece, 1}, memory.size(), &covered, &counts,
+                           nullptr),
+              0);
     EXPECT_EQ(counts.failed, 0u);
     EXPECT_EQ(memory, right);
   }
@@ -156,17 +160,41 @@ TEST_F(ScrubTest, DetectsDamagedChecksums) {
   };
   const Damage damages[] = {
       {[&] { std::filesystem::remove(sums(1)); }, "are missing"},
-      {[&] { std::filesystem::remove(sums(1)); ::mkfifo(sums(1).c_str(), 0600); }, "are not a regular file"},
-      {[&] { std::filesystem::remove(sums(1)); std::filesystem::create_symlink(sums(2), sums(1)); },
+      {[&] {
+         std::filesystem::remove(sums(1));
+         ::mkfifo(sums(1).c_str(), 0600);
+       },
+       "are not a regular file"},
+      {[&] {
+         std::filesystem::remove(sums(1));
+         std::filesystem::create_symlink(sums(2), sums(1));
+       },
        "are not a regular file"},
       {[&] { put(foreign); }, "are another part's"},
       {[&] { put(""); }, "are damaged"},
       {[&] { put(good.substr(0, 5000)); }, "do not match"},
-      {[&] { put(good.substr(0, kSumHeaderAt) + std::string(good.size() - kSumHeaderAt, '\0')); }, "are damaged"},
-      {[&] { put(good); std::filesystem::resize_file(sums(1), uint64_t{1} << 43); }, "have 8796093022208 bytes"},
-      {[&] { put(good); flip(sums(1), 100); }, "are damaged at 100"},
-      {[&] { put(good); flip(sums(1), kSumRegionsAt); }, "are damaged at 8192"},
-      {[&] { put(good); flip(sums(1), sum_at(3)); }, "bytes "},
+      {[&] { put(good.substr(0, kSumHeaderAt) + std::string(good.size() - kSumHeaderAt, '\0')); },
+       "are damaged"},
+      {[&] {
+         put(good);
+         std::filesystem::resize_file(sums(1), uint64_t{1} << 43);
+       },
+       "have 8796093022208 bytes"},
+      {[&] {
+         put(good);
+         flip(sums(1), 100);
+       },
+       "are damaged at 100"},
+      {[&] {
+         put(good);
+         flip(sums(1), kSumRegionsAt);
+       },
+       "are damaged at 8192"},
+      {[&] {
+         put(good);
+         flip(sums(1), sum_at(3));
+       },
+       "bytes "},
   };
   for (const Damage& one : damages) {
     std::filesystem::remove(sums(1));
@@ -254,7 +282,8 @@ TEST_F(ScrubTest, HolesAreHolesInTheChecksumsToo) {
 
 TEST_F(ScrubTest, ARestripingWritesTheChecksumsOfItsNewParts) {
   make();
-  const auto done = restripe_files(*volume_, {.path = "source", .stripe_depth_bytes = 4 * kScrubDepth});
+  const auto done =
+      restripe_files(*volume_, {.path = "source", .stripe_depth_bytes = 4 * kScrubDepth});
   ASSERT_TRUE(done) << done.error().text;
   file_.layout = layout_of("source");
   for (uint32_t d = 0; d < 3; ++d) {

@@ -32,7 +32,8 @@ class TransferTest : public VolumeFixture {
 // and every part has exactly its share.
 TEST_F(TransferTest, ImportThenExportKeepsAllSizesAroundStripes) {
   create_volume(3, 4096);
-  for (const uint64_t size : {1, 2, 4095, 4096, 4097, 8191, 8192, 12287, 12288, 12289, 40960, 99999}) {
+  for (const uint64_t size :
+       {1, 2, 4095, 4096, 4097, 8191, 8192, 12287, 12288, 12289, 40960, 99999}) {
     const std::string bytes = random_bytes(size, size);
     write(path("source"), bytes);
     ASSERT_TRUE(import(path("source"), "file", true));
@@ -140,7 +141,8 @@ TEST_F(TransferTest, CopiesATreeAsCpDoes) {
   EXPECT_EQ(fs::file_size(in_volume("tree/empty")), 0u);
   EXPECT_EQ(stat_of(in_volume("tree/directory")).st_mode & 0777, 0711u);
   EXPECT_EQ(fs::read_symlink(in_volume("tree/directory/link")), "../big");
-  EXPECT_EQ(stat_of(in_volume("tree/directory/hard")).st_ino, stat_of(in_volume("tree/big")).st_ino);
+  EXPECT_EQ(stat_of(in_volume("tree/directory/hard")).st_ino,
+            stat_of(in_volume("tree/big")).st_ino);
   EXPECT_TRUE(S_ISFIFO(stat_of(in_volume("tree/fifo")).st_mode));
 
   const auto exported = export_files(*volume_, {.source = "tree", .destination = path("back")});
@@ -153,11 +155,11 @@ TEST_F(TransferTest, NamesTheCopyAsCpDoes) {
   create_volume();
   write(path("dir/a"), "aaaa");
   write(path("file"), "ffff");
-  ASSERT_TRUE(import(path("dir"), "new"));         // a missing target names the copy
+  ASSERT_TRUE(import(path("dir"), "new"));  // a missing target names the copy
   EXPECT_TRUE(fs::exists(in_volume("new/a")));
-  ASSERT_TRUE(import(path("dir"), "new"));         // an existing target contains it
+  ASSERT_TRUE(import(path("dir"), "new"));  // an existing target contains it
   EXPECT_TRUE(fs::exists(in_volume("new/dir/a")));
-  ASSERT_TRUE(import(path("dir/."), "", true));    // only the contents
+  ASSERT_TRUE(import(path("dir/."), "", true));  // only the contents
   EXPECT_TRUE(fs::exists(in_volume("a")));
   ASSERT_TRUE(import(path("file"), "new/"));
   EXPECT_TRUE(fs::exists(in_volume("new/file")));
@@ -194,9 +196,9 @@ TEST_F(TransferTest, RefusesAFileForADirectoryAndTheReverse) {
             std::string::npos);
   fs::create_directories(in_volume("d/z"));
   write(path("z"), "file");
-  EXPECT_NE(error_of({.source = path("z"), .destination = "d", .overwrite = true})
-                .find("is a directory"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of({.source = path("z"), .destination = "d", .overwrite = true}).find("is a directory"),
+      std::string::npos);
 }
 
 TEST_F(TransferTest, OverwritingRemovesTheOldParts) {
@@ -348,7 +350,8 @@ TEST_F(TransferTest, ExportRefusesToWriteIntoTheVolume) {
   create_volume();
   write(path("source"), "x");
   ASSERT_TRUE(import(path("source"), "file"));
-  const auto exported = export_files(*volume_, {.source = "file", .destination = in_volume("copy")});
+  const auto exported =
+      export_files(*volume_, {.source = "file", .destination = in_volume("copy")});
   ASSERT_FALSE(exported);
   EXPECT_NE(exported.error().text.find("lies inside the volume"), std::string::npos);
 }

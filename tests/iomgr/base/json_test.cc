@@ -9,13 +9,15 @@ TEST(JsonTest, KeepsTheOrderOfMembers) {
   Json about = {{"uuid", "a"}, {"format", 1}};
   about["devices"] = std::vector<std::string>{"/mnt/d1", "/mnt/d0"};
   about["policy"] = {{"stripe", Json::array()}, {"size_min", uint64_t{1} << 63}};
-  EXPECT_EQ(about.dump(),
-            R"({"uuid":"a","format":1,"devices":["/mnt/d1","/mnt/d0"],"policy":{"stripe":[],"size_min":9223372036854775808}})");
+  EXPECT_EQ(
+      about.dump(),
+      R"({"uuid":"a","format":1,"devices":["/mnt/d1","/mnt/d0"],"policy":{"stripe":[],"size_min":9223372036854775808}})");
 }
 
 TEST(JsonTest, ReadsBackWhatItPrints) {
-  const Json value = {{"null", nullptr}, {"yes", true},      {"most", UINT64_MAX},     {"least", INT64_MIN},
-                      {"half", 0.5},     {"text", "a\n\"b"}, {"empty", Json::object()}};
+  const Json value = {{"null", nullptr},        {"yes", true}, {"most", UINT64_MAX},
+                      {"least", INT64_MIN},     {"half", 0.5}, {"text", "a\n\"b"},
+                      {"empty", Json::object()}};
   const std::optional<Json> parsed = Json::parse(value.dump(2));
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->dump(), value.dump());
@@ -49,7 +51,9 @@ TEST(JsonTest, RejectsInvalidJson) {
 
 // A file of 512 KiB could nest half a million arrays, and freeing each level takes stack.
 TEST(JsonTest, RefusesDeepNesting) {
-  const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
   EXPECT_TRUE(Json::parse(nested(Json::kDepthMax)));
   EXPECT_FALSE(Json::parse(nested(Json::kDepthMax + 1)));
   EXPECT_FALSE(Json::parse(std::string(500000, '[')));

@@ -88,16 +88,19 @@ TEST(MemoryMap, BothWaysAgree) {
 
 TEST(MemoryMap, AreasOfARangeAreVisitedAndGapsReported) {
   const Fd maps = open_memory_map();
-  auto* const memory = static_cast<char*>(::mmap(nullptr, 4 * kSystemPage, PROT_READ | PROT_WRITE,
-                                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* const memory = static_cast<char*>(
+      ::mmap(nullptr, 4 * kSystemPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(memory, MAP_FAILED);
   ASSERT_EQ(::mprotect(memory + kSystemPage, kSystemPage, PROT_READ), 0);
   std::vector<bool> writable;
-  const auto visit = [&](const MemoryArea& area) { return writable.push_back(area.writable), true; };
+  const auto visit = [&](const MemoryArea& area) {
+    return writable.push_back(area.writable), true;
+  };
   const uintptr_t begin = address_of(memory);
   EXPECT_TRUE(for_each_area(maps.get(), begin, begin + 3 * kSystemPage, visit));
   EXPECT_EQ(writable, (std::vector<bool>{true, false, true}));
-  EXPECT_FALSE(for_each_area(maps.get(), begin, begin + 3 * kSystemPage, [](const MemoryArea&) { return false; }));
+  EXPECT_FALSE(for_each_area(maps.get(), begin, begin + 3 * kSystemPage,
+                             [](const MemoryArea&) { return false; }));
   ASSERT_EQ(::munmap(memory + 2 * kSystemPage, kSystemPage), 0);
   EXPECT_FALSE(for_each_area(maps.get(), begin, begin + 3 * kSystemPage, visit));
   ::munmap(memory, 4 * kSystemPage);

@@ -11,10 +11,11 @@ struct SizeRow {
 };
 
 TEST(SizeTest, ReadsSizesAsDdAndFioDo) {
-  for (const SizeRow& row : {SizeRow{"0", 0}, SizeRow{"4096", 4096}, SizeRow{"64K", 65536}, SizeRow{"64k", 65536},
-                         SizeRow{"12M", 12582912}, SizeRow{"1G", 1073741824}, SizeRow{"2T", 2199023255552},
-                         SizeRow{"10MB", 10000000}, SizeRow{"3kB", 3000}, SizeRow{"1GiB", 1073741824},
-                         SizeRow{"7B", 7}}) {
+  for (const SizeRow& row :
+       {SizeRow{"0", 0}, SizeRow{"4096", 4096}, SizeRow{"64K", 65536}, SizeRow{"64k", 65536},
+        SizeRow{"12M", 12582912}, SizeRow{"1G", 1073741824}, SizeRow{"2T", 2199023255552},
+        SizeRow{"10MB", 10000000}, SizeRow{"3kB", 3000}, SizeRow{"1GiB", 1073741824},
+        SizeRow{"7B", 7}}) {
     const Outcome<uint64_t> size = parse_size(row.text);
     ASSERT_TRUE(size) << row.text;
     EXPECT_EQ(*size, row.bytes) << row.text;

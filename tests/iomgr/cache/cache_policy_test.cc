@@ -13,8 +13,8 @@ namespace graphlane {
 namespace {
 
 constexpr uint64_t kFrames = 256;
-constexpr CachePolicy kAll[] = {CachePolicy::kLru, CachePolicy::kFifo,
-                                CachePolicy::kScanResistant, CachePolicy::kHotAware};
+constexpr CachePolicy kAll[] = {CachePolicy::kLru, CachePolicy::kFifo, CachePolicy::kScanResistant,
+                                CachePolicy::kHotAware};
 
 struct PolicyRow {
   const char* name;
@@ -25,26 +25,26 @@ struct PolicyRow {
 TEST(CachePolicyTest, HitRatesReachTheirPromises) {
   const PolicyRow rows[] = {
       //                                               lru   fifo  scan  hot
-      {"half the cache", sweeps(kFrames / 2),         {1.00, 1.00, 1.00, 1.00}},
-      {"the cache", sweeps(kFrames),                  {1.00, 1.00, 1.00, 1.00}},
-      {"1.1 x the cache", sweeps(kFrames * 11 / 10),  {0.00, 0.00, 0.84, 0.84}},
-      {"2 x the cache", sweeps(kFrames * 2),          {0.00, 0.00, 0.46, 0.44}},
-      {"4 x the cache", sweeps(kFrames * 4),          {0.00, 0.00, 0.23, 0.23}},
-      {"zipf 0.9", zipf(kFrames * 4, 0.9),            {0.64, 0.59, 0.64, 0.72}},
-      {"zipf 0.6", zipf(kFrames * 4, 0.6),            {0.41, 0.38, 0.42, 0.50}},
+      {"half the cache", sweeps(kFrames / 2), {1.00, 1.00, 1.00, 1.00}},
+      {"the cache", sweeps(kFrames), {1.00, 1.00, 1.00, 1.00}},
+      {"1.1 x the cache", sweeps(kFrames * 11 / 10), {0.00, 0.00, 0.84, 0.84}},
+      {"2 x the cache", sweeps(kFrames * 2), {0.00, 0.00, 0.46, 0.44}},
+      {"4 x the cache", sweeps(kFrames * 4), {0.00, 0.00, 0.23, 0.23}},
+      {"zipf 0.9", zipf(kFrames * 4, 0.9), {0.64, 0.59, 0.64, 0.72}},
+      {"zipf 0.6", zipf(kFrames * 4, 0.6), {0.41, 0.38, 0.42, 0.50}},
       // Half of the accesses go to a set that fits, which gives at most 0.5. The sweeps add a few
       // hits.
       // again and again a little on top.
       {"hot set and what comes once",
        in_turn(uniform(kFrames / 2), sweeps(uint64_t{1} << 40), kFrames),
-                                                      {0.34, 0.27, 0.49, 0.49}},
+       {0.34, 0.27, 0.49, 0.49}},
       {"hot set and sweeps",
        in_turn(uniform(kFrames / 2), sweeps(kFrames * 4), kFrames),
-                                                      {0.34, 0.27, 0.54, 0.54}},
-      {"two jobs, close", two_jobs(kFrames * 2, kFrames / 50),
-                                                      {0.50, 0.50, 0.72, 0.68}},
-      {"two jobs, a quarter of the cache apart", two_jobs(kFrames * 2, kFrames / 4),
-                                                      {0.50, 0.50, 0.60, 0.46}},
+       {0.34, 0.27, 0.54, 0.54}},
+      {"two jobs, close", two_jobs(kFrames * 2, kFrames / 50), {0.50, 0.50, 0.72, 0.68}},
+      {"two jobs, a quarter of the cache apart",
+       two_jobs(kFrames * 2, kFrames / 4),
+       {0.50, 0.50, 0.60, 0.46}},
   };
   for (const PolicyRow& row : rows) {
     for (size_t p = 0; p < std::size(kAll); ++p) {

@@ -224,8 +224,8 @@ TEST(CacheTest, StartsWithinItsBudget) {
   const Mapping memory(1 << 20);
   const Mapping metadata(FrameCache::metadata_bytes(256));
   FrameCache cache;
-  ASSERT_TRUE(cache.init({.frame_bytes = 4096, .policy = CachePolicy::kFifo,
-                          .budget_bytes = 40960}, memory.bytes(), metadata.bytes()));
+  ASSERT_TRUE(cache.init({.frame_bytes = 4096, .policy = CachePolicy::kFifo, .budget_bytes = 40960},
+                         memory.bytes(), metadata.bytes()));
   for (uint64_t i = 0; i < 1000; ++i) {
     Reservation reservation = cache.reserve(key_of(1, i));
     if (reservation.kind == Kind::kFill) reservation.fill.bytes()[0] = std::byte{1};
@@ -352,8 +352,8 @@ TEST(CacheTest, AForkedChildStartsEmptyWithVoidPins) {
 // LRU and FIFO of one set as a list: the first is evicted next.
 class ListModel {
  public:
-  ListModel(CachePolicy policy, size_t frame_count) : lru_(policy == CachePolicy::kLru),
-                                                      frame_count_(frame_count) {}
+  ListModel(CachePolicy policy, size_t frame_count)
+      : lru_(policy == CachePolicy::kLru), frame_count_(frame_count) {}
   bool access(uint64_t index) {
     const auto found = std::find(list_.begin(), list_.end(), index);
     if (found != list_.end()) {
@@ -416,12 +416,19 @@ class RandomOperations {
     for (int step = 0; step < steps && !::testing::Test::HasFailure(); ++step) {
       SCOPED_TRACE("step " + std::to_string(step));
       const uint64_t choice = random_() % 100;
-      if (choice < 60) look_up();
-      else if (choice < 78) end_fill();
-      else if (choice < 96) release_pin();
-      else if (choice < 97) drop();
-      else if (choice < 98) ++generation_[random_() % kFiles];
-      else if (choice < 99) resize();
+      if (choice < 60) {
+        look_up();
+      } else if (choice < 78) {
+        end_fill();
+      } else if (choice < 96) {
+        release_pin();
+      } else if (choice < 97) {
+        drop();
+      } else if (choice < 98) {
+        ++generation_[random_() % kFiles];
+      } else if (choice < 99) {
+        resize();
+      }
       check_budget();
     }
     pins_.clear();

@@ -46,9 +46,7 @@ void read_frame(FrameCache& cache, const FrameKey& key, uint64_t fail_every, Tal
   }
   Reservation reservation = cache.reserve(key);
   switch (reservation.kind) {
-    case Kind::kHit:
-      ++tally.hits;
-      return tally.check(key, reservation.pin);
+    case Kind::kHit: ++tally.hits; return tally.check(key, reservation.pin);
     case Kind::kFill:
       if (++tally.fills % fail_every == 0) {
         ++tally.failures;
@@ -63,8 +61,7 @@ void read_frame(FrameCache& cache, const FrameKey& key, uint64_t fail_every, Tal
       if (pin.error().code != EIO) ++tally.wrong;
       return;
     }
-    case Kind::kBypass:
-      ++tally.rejected;
+    case Kind::kBypass: ++tally.rejected;
   }
 }
 
@@ -192,8 +189,11 @@ TEST(FutexLockTest, TheLockIsExclusive) {
   uint64_t count = 0;
   on_threads(4, [&](int) {
     for (int i = 0; i < 20000; ++i) {
-      if (i % 2 == 0) lock.lock();
-      else if (!lock.lock_patiently()) continue;
+      if (i % 2 == 0) {
+        lock.lock();
+      } else if (!lock.lock_patiently()) {
+        continue;
+      }
       ++count;
       if (i % 256 == 0) std::this_thread::yield();  // so that others have to sleep
       lock.unlock();

@@ -22,9 +22,10 @@ inline Trace sweeps(uint64_t length) {
   return [=, i = uint64_t{0}]() mutable { return i++ % length; };
 }
 
-// Sweeps by threads. Each thread takes the next block, and reads it in bursts of up to `burst` frames, so
-// the order of the frames differs in each sweep.
-inline Trace sweeps_of_threads(uint64_t length, size_t thread_count, uint64_t block, uint64_t burst) {
+// Sweeps by threads. Each thread takes the next block, and reads it in bursts of up to `burst`
+// frames, so the order of the frames differs in each sweep.
+inline Trace sweeps_of_threads(uint64_t length, size_t thread_count, uint64_t block,
+                               uint64_t burst) {
   struct Reader {
     uint64_t at = 0;
     uint64_t end = 0;

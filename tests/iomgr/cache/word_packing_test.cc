@@ -23,10 +23,11 @@ struct Packed {
 
 // Packs in place or elsewhere. Unpacking must not read the bytes behind the packed ones.
 Packed packed(const Bytes& original, bool in_place) {
-  Packed result{.bytes = original, .groups = std::vector<PackedGroup>(original.size() / kPackedGroup)};
+  Packed result{.bytes = original,
+                .groups = std::vector<PackedGroup>(original.size() / kPackedGroup)};
   if (!in_place) std::fill(result.bytes.begin(), result.bytes.end(), std::byte{0xa5});
-  result.size = pack_words(in_place ? result.bytes : original, result.bytes.data(),
-                           result.groups.data());
+  result.size =
+      pack_words(in_place ? result.bytes : original, result.bytes.data(), result.groups.data());
   EXPECT_LE(result.size, original.size());
   EXPECT_EQ(result.size, packed_bytes(original));
   result.bytes.resize(result.size);  // a sanitizer then reports reads beyond it

@@ -7,10 +7,8 @@
 namespace graphlane {
 namespace {
 
-constexpr Calibration kMeasured{.depth = 8,
-                                .stream_count = 2,
-                                .bytes_per_second = 210'000'000,
-                                .small_ios_per_second = 90'000};
+constexpr Calibration kMeasured{
+    .depth = 8, .stream_count = 2, .bytes_per_second = 210'000'000, .small_ios_per_second = 90'000};
 
 class CalibrationTest : public VolumeFixture {
  protected:
@@ -68,7 +66,8 @@ TEST_F(CalibrationTest, KeepsUnknownMembers) {
 
 TEST_F(CalibrationTest, ADamagedFileIsNamed) {
   for (const char* wrong :
-       {"7", "{}", R"({"depth": 0, "streams": 1, "bytes_per_second": 1, "small_ios_per_second": 1})",
+       {"7", "{}",
+        R"({"depth": 0, "streams": 1, "bytes_per_second": 1, "small_ios_per_second": 1})",
         R"({"depth": 65, "streams": 1, "bytes_per_second": 1, "small_ios_per_second": 1})",
         R"({"depth": "8", "streams": 1, "bytes_per_second": 1, "small_ios_per_second": 1})",
         R"({"depth": 8, "bytes_per_second": 1, "small_ios_per_second": 1})"}) {
@@ -84,7 +83,8 @@ TEST_F(CalibrationTest, ADamagedFileIsNamed) {
   ASSERT_TRUE(lazy);
   const StripeMap map({.stripe_depth_bytes = 4096, .device_count = 2});
   const PartFiles parts;
-  EXPECT_EQ((*lazy)->run({.map = map, .parts = parts, .pieces = {}}), EIO) << "the first request finds it";
+  EXPECT_EQ((*lazy)->run({.map = map, .parts = parts, .pieces = {}}), EIO)
+      << "the first request finds it";
   write(file(), "{\"calib");
   EXPECT_EQ(lane_depth(device(), 0).error().text,
             file() + ": not valid JSON (cut short or damaged)");

@@ -145,8 +145,8 @@ TEST(LaneQueueTest, UnmergeableIosStaySeparate) {
   const LaneIo first = io_at(0), second = io_at(kPiece);
   EXPECT_FALSE(pair(first, second));
   EXPECT_TRUE(pair(first, io_at(kPiece, kPiece, 5, IoOp::kWrite)));
-  EXPECT_TRUE(pair(first, io_at(2 * kPiece)));         // a gap
-  EXPECT_TRUE(pair(first, io_at(kPiece / 2)));         // they overlap
+  EXPECT_TRUE(pair(first, io_at(2 * kPiece)));  // a gap
+  EXPECT_TRUE(pair(first, io_at(kPiece / 2)));  // they overlap
   EXPECT_TRUE(pair(io_at(0, kLaneIoMax), io_at(kLaneIoMax)));
   LaneIo alone = second;
   alone.alone = true;
@@ -194,7 +194,8 @@ TEST(LaneQueueTest, TakesEachOnceWhateverTheOrder) {
 TEST(LaneQueueTest, WaitsForTheMissingPiece) {
   const Clock::time_point begin = Clock::time_point{} + 1h;
   LaneQueue queue(3ms);
-  LaneIo last = io_at(0, 4 * kPiece), next = io_at(8 * kPiece), between = io_at(4 * kPiece, 4 * kPiece);
+  LaneIo last = io_at(0, 4 * kPiece), next = io_at(8 * kPiece),
+         between = io_at(4 * kPiece, 4 * kPiece);
   auto batch = std::make_unique<LaneBatch>();
   queue.push(&last, begin);
   EXPECT_EQ(queue.waits_until(begin), begin);
@@ -220,10 +221,10 @@ TEST(LaneQueueTest, WaitsOnlyForSweeps) {
   };
   const LaneIo last = io_at(1000 * kPiece, 4 * kPiece);
   EXPECT_TRUE(waits(last, io_at(1005 * kPiece)));
-  EXPECT_FALSE(waits(last, io_at(1004 * kPiece)));             // it is the next piece
-  EXPECT_FALSE(waits(last, io_at(999 * kPiece)));              // behind the head
-  EXPECT_FALSE(waits(last, io_at(2000 * kPiece)));             // of another sweep
-  EXPECT_FALSE(waits(last, io_at(1005 * kPiece, kPiece, 6)));  // of another file
+  EXPECT_FALSE(waits(last, io_at(1004 * kPiece)));                  // it is the next piece
+  EXPECT_FALSE(waits(last, io_at(999 * kPiece)));                   // behind the head
+  EXPECT_FALSE(waits(last, io_at(2000 * kPiece)));                  // of another sweep
+  EXPECT_FALSE(waits(last, io_at(1005 * kPiece, kPiece, 6)));       // of another file
   EXPECT_FALSE(waits(io_at(1000 * kPiece), io_at(1002 * kPiece)));  // of no sweep
 }
 
@@ -250,9 +251,11 @@ TEST(LaneQueueTest, WaitsSeldomForReadersWithGaps) {
   read(0);
   EXPECT_EQ(waits_in(15), 7);
   EXPECT_EQ(waits_in(1000), 3 + 14);  // at the 19th, 35th, 67th
-  while (!read(1)) {}
+  while (!read(1)) {
+  }
   EXPECT_EQ(waits_in(63), 0);
-  LaneIo next = io_at((place + 4) * kPiece, 4 * kPiece), between = io_at(place * kPiece, 4 * kPiece);
+  LaneIo next = io_at((place + 4) * kPiece, 4 * kPiece),
+         between = io_at(place * kPiece, 4 * kPiece);
   queue.push(&next, {});
   EXPECT_GT(queue.waits_until({}), Clock::time_point{});
   queue.push(&between, {});

@@ -39,8 +39,9 @@ class LanesTest : public ::testing::TestWithParam<IoBackend> {
 
 TEST_P(LanesTest, ReadsTheWholeFileAndCountsEveryByteOnce) {
   std::vector<char> buffer(kLanesFileSize + 4096);
-  ASSERT_EQ(lanes_->read(*file_, {.offset = 0, .length_bytes = buffer.size()}, buffer.data(), false),
-            static_cast<ssize_t>(kLanesFileSize));
+  ASSERT_EQ(
+      lanes_->read(*file_, {.offset = 0, .length_bytes = buffer.size()}, buffer.data(), false),
+      static_cast<ssize_t>(kLanesFileSize));
   EXPECT_EQ(std::string(buffer.data(), kLanesFileSize), content_);
   uint64_t bytes = 0;
   uint64_t segments = 0;
@@ -54,16 +55,19 @@ TEST_P(LanesTest, ReadsTheWholeFileAndCountsEveryByteOnce) {
 }
 
 TEST_P(LanesTest, StartNoThreadBeforeTheFirstRequest) {
-  const auto lazy = Lanes::start(*volume_, {.backend = GetParam(), .depth = 4, .at_first_request = true});
+  const auto lazy =
+      Lanes::start(*volume_, {.backend = GetParam(), .depth = 4, .at_first_request = true});
   ASSERT_TRUE(lazy);
   EXPECT_EQ((*lazy)->backend(), IoBackend::kAuto) << "none was set up";
   ASSERT_EQ((*lazy)->stats().size(), volume_->device_count());
   EXPECT_EQ((*lazy)->stats()[0].device, volume_->devices()[0].directory);
-  std::vector<std::future<std::string>> readers;  // one of them starts the lanes, the others wait for it
+  // one of them starts the lanes, the others wait for it
+  std::vector<std::future<std::string>> readers;
   for (int i = 0; i < 4; ++i) {
     readers.push_back(std::async(std::launch::async, [&] {
       std::string got(kLanesFileSize, '\0');
-      const ssize_t length = (*lazy)->read(*file_, {.offset = 0, .length_bytes = got.size()}, got.data(), false);
+      const ssize_t length =
+          (*lazy)->read(*file_, {.offset = 0, .length_bytes = got.size()}, got.data(), false);
       return length == static_cast<ssize_t>(got.size()) ? got : std::string();
     }));
   }
@@ -123,9 +127,12 @@ TEST_P(LanesTest, RunsTasksOfSeveralThreadsOnPagesThatTheyShare) {
 
 TEST_P(LanesTest, ReadsAtAndPastTheEnd) {
   char buffer[100];
-  EXPECT_EQ(lanes_->read(*file_, {.offset = kLanesFileSize - 7, .length_bytes = 100}, buffer, false), 7);
-  EXPECT_EQ(lanes_->read(*file_, {.offset = kLanesFileSize, .length_bytes = 100}, buffer, false), 0);
-  EXPECT_EQ(lanes_->read(*file_, {.offset = kLanesFileSize * 9, .length_bytes = 100}, buffer, false), 0);
+  EXPECT_EQ(
+      lanes_->read(*file_, {.offset = kLanesFileSize - 7, .length_bytes = 100}, buffer, false), 7);
+  EXPECT_EQ(lanes_->read(*file_, {.offset = kLanesFileSize, .length_bytes = 100}, buffer, false),
+            0);
+  EXPECT_EQ(
+      lanes_->read(*file_, {.offset = kLanesFileSize * 9, .length_bytes = 100}, buffer, false), 0);
   EXPECT_EQ(lanes_->read(*file_, {.offset = 5, .length_bytes = 0}, buffer, false), 0);
 }
 
@@ -159,8 +166,9 @@ TEST_P(LanesTest, FailsAReadWhosePartHasBeenCutWhileOpen) {
   const std::string part = volume_->part_path(1, file_->layout().file_id);
   std::filesystem::resize_file(part, 65536);
   std::vector<char> buffer(kLanesFileSize);
-  EXPECT_EQ(lanes_->read(*file_, {.offset = 0, .length_bytes = kLanesFileSize}, buffer.data(), false),
-            -EIO);
+  EXPECT_EQ(
+      lanes_->read(*file_, {.offset = 0, .length_bytes = kLanesFileSize}, buffer.data(), false),
+      -EIO);
   // Bytes on the other devices are served.
   uint64_t offset = 0;
   while (file_->map().locate(offset).device_index == 1) offset += 65536;
@@ -183,12 +191,12 @@ class LanesStartTest : public LanesTest {
     begun->bytes.resize(range.length_bytes);
     begun->piece = {.range = range, .buffer = begun->bytes.data()};
     return lanes_->submit({.map = file_->map(),
-                          .parts = file_->parts(),
-                          .size_bytes = file_->size(),
-                          .op = IoOp::kRead,
-                          .direct = false,
-                          .pieces = {&begun->piece, 1}},
-                         file_, begun);
+                           .parts = file_->parts(),
+                           .size_bytes = file_->size(),
+                           .op = IoOp::kRead,
+                           .direct = false,
+                           .pieces = {&begun->piece, 1}},
+                          file_, begun);
   }
 };
 
@@ -234,7 +242,8 @@ TEST_P(LanesStartTest, ManyRequestsAtOnceAreSubmittedOrRejected) {
           if (!going[i]) continue;
           ASSERT_EQ(begun[i].told.get_future().get(), 0);
           ASSERT_EQ(content_.compare(begun[i].piece.range.offset, 300'000, begun[i].bytes.data(),
-                                     300'000), 0);
+                                     300'000),
+                    0);
           ++done;
         }
       }
@@ -244,8 +253,7 @@ TEST_P(LanesStartTest, ManyRequestsAtOnceAreSubmittedOrRejected) {
   EXPECT_GT(done, 400);
 }
 
-const auto kBackends =
-    ::testing::Values(IoBackend::kUring, IoBackend::kAio, IoBackend::kThreads);
+const auto kBackends = ::testing::Values(IoBackend::kUring, IoBackend::kAio, IoBackend::kThreads);
 const auto kBackendName = [](const auto& row) { return std::string(name_of(row.param)); };
 
 INSTANTIATE_TEST_SUITE_P(Backends, LanesStartTest, kBackends, kBackendName);

@@ -66,7 +66,8 @@ TEST_F(ExtentCacheTest, SmallReadsHereAndThereAreDeclined) {
   EXPECT_EQ(read({3 * kMiB, 4096}), "declined");
   EXPECT_EQ(io_count_, 0u);
   const std::string around = read({20 * kMiB, kMiB});
-  EXPECT_TRUE(read({20 * kMiB + 8192, 4096}) == around.substr(8192, 4096)) << "what is there is served";
+  EXPECT_TRUE(read({20 * kMiB + 8192, 4096}) == around.substr(8192, 4096))
+      << "what is there is served";
 }
 
 // "A sweep over a file twice the cache: at least 0.45 of bytes served from memory." Threads take
@@ -75,7 +76,8 @@ TEST_F(ExtentCacheTest, SmallReadsHereAndThereAreDeclined) {
 struct Sweepers {
   int thread_count;
   bool begun_ahead;
-  uint64_t budget_bytes;  // half of the file, the prefetched bytes, and the threads' copies in flight
+  // half of the file, the prefetched bytes, and the threads' copies in flight
+  uint64_t budget_bytes;
 };
 
 class CyclicSweepTest : public ExtentCacheTest, public ::testing::WithParamInterface<Sweepers> {
@@ -123,13 +125,11 @@ TEST_P(CyclicSweepTest, TwiceTheCacheHitsHalf) {
   EXPECT_LE(moved, 0.55);
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, CyclicSweepTest,
-                         ::testing::Values(Sweepers{1, false, 96 * kMiB},
-                                           Sweepers{2, false, 96 * kMiB},
-                                           Sweepers{6, false, 128 * kMiB},
-                                           Sweepers{1, true, 112 * kMiB},
-                                           Sweepers{2, true, 112 * kMiB},
-                                           Sweepers{6, true, 128 * kMiB}));
+INSTANTIATE_TEST_SUITE_P(
+    Threads, CyclicSweepTest,
+    ::testing::Values(Sweepers{1, false, 96 * kMiB}, Sweepers{2, false, 96 * kMiB},
+                      Sweepers{6, false, 128 * kMiB}, Sweepers{1, true, 112 * kMiB},
+                      Sweepers{2, true, 112 * kMiB}, Sweepers{6, true, 128 * kMiB}));
 
 // One sweep in large reads, by one thread, with prefetch while it computes.
 class BegunAheadTest : public ExtentCacheTest {
@@ -274,7 +274,8 @@ TEST_F(BegunAheadTest, SkippedRangesAreNotPrefetched) {
     sweep(0, 3 * kBlock);
     sweep(8 * kBlock, 12 * kBlock);
   };
-  for (int i = 0; i < 5; ++i) skipping_sweep();  // by then the first sweep's predictions have expired
+  // by then the first sweep's predictions have expired
+  for (int i = 0; i < 5; ++i) skipping_sweep();
   const uint64_t wasted = cache_->stats().ahead.unused;
   const uint64_t moved = moved_bytes_;
   for (int i = 0; i < 8; ++i) skipping_sweep();
@@ -296,7 +297,8 @@ TEST_F(BegunAheadTest, WrongGuessesPausePrefetch) {
   // The file's id decides which frames are evicted: with some ids prefetch starts a tenth more
   // often.
   constexpr Uuid kId{.bytes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
-  make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 320 * kMiB, kId);
+  make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 320 * kMiB,
+            kId);
   std::mt19937_64 random(17);
   uint64_t asked = 0;
   for (int i = 0; i < 300; ++i) {
@@ -485,7 +487,8 @@ class PackedExtentTest : public ExtentCacheTest {
   static constexpr uint64_t kEdges = 0x0007ffff'0007ffff;  // pairs of 19 bits
   void make(uint64_t mask, Uuid id = Uuid::random()) {
     content_mask_ = mask;
-    make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 96 * kMiB, id);
+    make_file({.stripe_depth_bytes = 2 * kMiB, .device_count = 2, .first_device = 0}, 96 * kMiB,
+              id);
   }
   // The share of the file that came from the devices.
   double sweep() {

@@ -198,7 +198,9 @@ TEST_P(PageReaderWaysTest, AnErrorHitsItsOwnRangeOnly) {
   start(2 * kMiB);
   bad_byte_ = pages_of(20) + 5;
   std::vector<Task> tasks(40);
-  for (size_t i = 0; i < tasks.size(); ++i) queue_->submit(*paged_, {pages_of(i), kReaderPage}, tasks[i]);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    queue_->submit(*paged_, {pages_of(i), kReaderPage}, tasks[i]);
+  }
   run_all();
   for (size_t i = 0; i < tasks.size(); ++i) {
     EXPECT_EQ(tasks[i].calls, 1);
@@ -236,8 +238,7 @@ TEST_F(PageReaderTest, ValuesOnTwoPagesAreWhole) {
   queue_->submit(*paged_, {7, 3 * kReaderPage + 5}, edges);
   run_all();
   ASSERT_EQ(edges.got.size(), (3 * kReaderPage + 5) / sizeof(Edge));
-  EXPECT_EQ(0, std::memcmp(edges.got.data(), content_.data() + 7,
-                           edges.got.size() * sizeof(Edge)));
+  EXPECT_EQ(0, std::memcmp(edges.got.data(), content_.data() + 7, edges.got.size() * sizeof(Edge)));
 }
 
 // Each waits for pages that the other has requested. Neither may wait for ever.

@@ -74,7 +74,8 @@ TEST_P(PagedFilesTest, ReadsWholeRangesAndTellsOfAnEarlyEnd) {
   const Outcome<void> past = file->read({99'999, 2}, buffer);
   ASSERT_FALSE(past);
   EXPECT_EQ(past.error().code, EIO);
-  EXPECT_EQ(past.error().text, file->path() + ": ends at byte 100000, and should have 100001 at least");
+  EXPECT_EQ(past.error().text,
+            file->path() + ": ends at byte 100000, and should have 100001 at least");
 }
 
 TEST_P(PagedFilesTest, APageThatFailsItsCheckIsAnError) {

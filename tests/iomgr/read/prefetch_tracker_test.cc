@@ -16,7 +16,11 @@ constexpr uint64_t kFileBytes = 16 * kMiB;
 class PrefetchTrackerTest : public ::testing::Test {
  protected:
   ExtentFile file(const Uuid& file_id) const {
-    return {.file_id = file_id, .generation = 1, .size_bytes = kFileBytes, .map = map_, .parts = parts_};
+    return {.file_id = file_id,
+            .generation = 1,
+            .size_bytes = kFileBytes,
+            .map = map_,
+            .parts = parts_};
   }
   // Reads, MiB by MiB.
   void read(const Uuid& file_id, uint64_t begin, uint64_t end) {
@@ -26,7 +30,7 @@ class PrefetchTrackerTest : public ::testing::Test {
   ByteRange next(const Uuid& file_id) {
     PrefetchTracker::Forecast forecast;
     const bool expects = table_->predict(file(file_id), {0, kMiB}, /*is_sequential=*/false,
-                                        /*urgent=*/true, kMiB, kFileBytes, &forecast);
+                                         /*urgent=*/true, kMiB, kFileBytes, &forecast);
     return expects ? forecast.ranges[0] : ByteRange{};
   }
 

@@ -138,8 +138,9 @@ TEST_F(FileServerUsersTest, SilentConnectionsMakeRoomForActiveOnes) {
   const Fd mine = connect_as(0);
   ask(mine);
   expect_answer(mine);
-  // No client had to time out for that. On a machine so busy that one did, nothing is checked. If the server looked
-  // before the question came, this client was the 129th silent one, and one of the others made room.
+  // No client had to time out for that. On a machine so busy that one did, nothing is checked. If
+  // the server looked before the question came, this client was the 129th silent one, and one of
+  // the others made room.
   const auto open_count = std::count_if(silent.begin(), silent.end(), is_open);
   if (std::chrono::steady_clock::now() - begin < kPatience) {
     EXPECT_GE(open_count, 127);

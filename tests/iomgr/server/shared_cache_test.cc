@@ -96,7 +96,8 @@ class SharedCacheTest : public ::testing::Test {
   }
   void read_parts(ByteRange range, char* bytes) const {
     for (uint64_t done = 0; done < range.length_bytes;) {
-      const Segment at = file_->map().first_segment({range.offset + done, range.length_bytes - done});
+      const Segment at =
+          file_->map().first_segment({range.offset + done, range.length_bytes - done});
       EXPECT_EQ(::pread(file_->parts().buffered(at.device_index), bytes + done, at.length_bytes,
                         static_cast<off_t>(at.part_offset)),
                 static_cast<ssize_t>(at.length_bytes));
@@ -239,8 +240,8 @@ TEST_F(SharedCacheTest, TheLastScanDoesNotWait) {
   EXPECT_TRUE(look(*ahead, mib(8, 4)) == expected(mib(8, 4))) << "which may be being copied";
 }
 
-// The leader needs the frames that the trailing reader wants, while the devices read for a third one.
-// The trailing reader goes on until those frames are evicted or `waited_ns` have passed.
+// The leader needs the frames that the trailing reader wants, while the devices read for a third
+// one. The trailing reader goes on until those frames are evicted or `waited_ns` have passed.
 class HeldTest : public SharedCacheTest {
  protected:
   bool evicted_within(uint64_t waited_ns) {

@@ -33,14 +33,17 @@ class StripedVolumeTest : public testing::Test {
     fs::create_directories(device / "slaves");
     fs::create_directory_symlink(below, device / "slaves" / below.filename());
   }
-  std::string striped(int minor_number) { return striped_block_device(makedev(8, minor_number), root_ / "block"); }
+  std::string striped(int minor_number) {
+    return striped_block_device(makedev(8, minor_number), root_ / "block");
+  }
 
   char name_[32] = "/tmp/striped-volume-XXXXXX";
   const fs::path root_;
 };
 
 TEST_F(StripedVolumeTest, NamesMdAndLvm) {
-  const fs::path md = add("md0", 1), mirror = add("md1", 2), lvm = add("dm-0", 3), over_md = add("dm-1", 4);
+  const fs::path md = add("md0", 1), mirror = add("md1", 2), lvm = add("dm-0", 3),
+                 over_md = add("dm-1", 4);
   write(md / "md/level", "raid0");
   write(md / "md/raid_disks", "4");
   write(mirror / "md/level", "raid1");
@@ -66,7 +69,9 @@ TEST_F(StripedVolumeTest, APartitionIsOfItsDisk) {
   EXPECT_EQ(striped(2), "md raid10 over 4 devices");
 }
 
-TEST(OsStripedVolumeTest, IsNoneOnATemporaryFilesystem) { EXPECT_EQ(os_striped_volume("/dev/shm"), ""); }
+TEST(OsStripedVolumeTest, IsNoneOnATemporaryFilesystem) {
+  EXPECT_EQ(os_striped_volume("/dev/shm"), "");
+}
 
 }  // namespace
 }  // namespace graphlane

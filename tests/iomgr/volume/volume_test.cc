@@ -166,14 +166,14 @@ TEST_F(VolumeTest, DetectsSwappedDevices) {
 
 TEST_F(VolumeTest, DetectsAForeignDevice) {
   create_volume();
-  fs::rename(volume_->devices()[1].root,
-             path("d1/graphlane-") + UuidText(Uuid::random()).c_str());
+  fs::rename(volume_->devices()[1].root, path("d1/graphlane-") + UuidText(Uuid::random()).c_str());
   EXPECT_NE(open_error().find(path("d1") + ": foreign: holds graphlane-"), std::string::npos);
 }
 
 TEST_F(VolumeTest, DetectsADeviceOfAnotherVolumeUnderItsName) {
   create_volume();
-  write(device_json(1), to_json(DeviceRecord{.volume = Uuid::random(), .ordinal = 1, .device_count = 3}));
+  write(device_json(1),
+        to_json(DeviceRecord{.volume = Uuid::random(), .ordinal = 1, .device_count = 3}));
   EXPECT_NE(open_error().find(path("d1") + ": foreign: holds a device of volume "),
             std::string::npos);
 }
@@ -266,7 +266,8 @@ TEST_P(VolumePathTest, DoesNotLeaveTheVolume) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, VolumePathTest,
-                         ::testing::Values(Escape{"dots", "../x"}, Escape{"inner dots", "up/../../x"},
+                         ::testing::Values(Escape{"dots", "../x"},
+                                           Escape{"inner dots", "up/../../x"},
                                            Escape{"relative link", "up/x"},
                                            Escape{"absolute link", "out/x"},
                                            Escape{"dots at the end", "a/.."},

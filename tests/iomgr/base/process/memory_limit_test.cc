@@ -17,7 +17,8 @@ constexpr char kGroup[] = "/sys/fs/cgroup/system.slice/engine.service";
 class MemoryLimitTest : public ::testing::Test {
  protected:
   MemoryLimitTest() {
-    files_.write("/proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\nMapped: 1048576 kB\n");
+    files_.write("/proc/meminfo",
+                 "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\nMapped: 1048576 kB\n");
     files_.write("/proc/self/cgroup", "0::/system.slice/engine.service\n");
   }
   // The files of version 2.
@@ -26,8 +27,9 @@ class MemoryLimitTest : public ::testing::Test {
     files_.write(group + "/memory.max", max + "\n");
     files_.write(group + "/memory.current", std::to_string(300 * kMiB) + "\n");
     // A quarter of the 160 MiB is not page cache, and 40 MiB are mapped: 120 - 30 can be reclaimed.
-    files_.write(group + "/memory.stat", "anon 146800640\nfile 167772160\nshmem 41943040\n"
-                                  "file_mapped 41943040\nfile_dirty 0\n");
+    files_.write(group + "/memory.stat",
+                 "anon 146800640\nfile 167772160\nshmem 41943040\n"
+                 "file_mapped 41943040\nfile_dirty 0\n");
   }
   uint64_t available() const { return memory_available_bytes(files_.root()) / kMiB; }
 
@@ -65,8 +67,9 @@ TEST_F(MemoryLimitTest, Version1NamesItsFilesDifferently) {
   const std::string group = "/sys/fs/cgroup/memory/engine";
   files_.write(group + "/memory.limit_in_bytes", std::to_string(1000 * kMiB) + "\n");
   files_.write(group + "/memory.usage_in_bytes", std::to_string(300 * kMiB) + "\n");
-  files_.write(group + "/memory.stat", "cache 0\ntotal_cache 104857600\ntotal_shmem 0\n"
-                                "total_mapped_file 0\n");
+  files_.write(group + "/memory.stat",
+               "cache 0\ntotal_cache 104857600\ntotal_shmem 0\n"
+               "total_mapped_file 0\n");
   EXPECT_EQ(available(), 1000u - (300 - 100));
 }
 

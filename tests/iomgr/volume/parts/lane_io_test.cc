@@ -111,8 +111,8 @@ TEST_F(CutterTest, AdjacentPiecesAreOneIoPerDevice) {
   std::vector<char> memory(40 * kPiece);
   std::vector<Piece> pieces;
   for (uint64_t i = 0; i < 40; ++i) {  // backwards in memory
-    pieces.push_back({{.offset = i * kPiece, .length_bytes = kPiece},
-                      memory.data() + (39 - i) * kPiece});
+    pieces.push_back(
+        {{.offset = i * kPiece, .length_bytes = kPiece}, memory.data() + (39 - i) * kPiece});
   }
   const PartRequest request = read_request(pieces);
   RequestCutter cutter(request);

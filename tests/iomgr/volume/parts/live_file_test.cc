@@ -242,7 +242,9 @@ TEST_F(LiveFileTest, HasOneWriterOnly) {
 
 TEST_F(LiveFileTest, MappingAndChangingExcludeEachOther) {
   make(random_bytes(10'000));
-  const auto opened_anew = [this] { return Fd(::open(in_volume("f").c_str(), O_RDWR | O_CLOEXEC)); };
+  const auto opened_anew = [this] {
+    return Fd(::open(in_volume("f").c_str(), O_RDWR | O_CLOEXEC));
+  };
   const Fd other = opened_anew();
   {
     const Fd one = opened_anew(), two = opened_anew();

@@ -92,7 +92,9 @@ int count_descriptors() {
 TEST_F(PartFilesTest, DirectOpensAreRetriedWithoutDescriptors) {
   PartFiles parts;
   ASSERT_TRUE(parts.open(root_fds(), layout_, O_RDONLY, nullptr));
-  if (Fd(::open(part(0).c_str(), O_RDONLY | O_DIRECT)).get() < 0) GTEST_SKIP() << "no O_DIRECT here";
+  if (Fd(::open(part(0).c_str(), O_RDONLY | O_DIRECT)).get() < 0) {
+    GTEST_SKIP() << "no O_DIRECT here";
+  }
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};

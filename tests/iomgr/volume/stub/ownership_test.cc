@@ -24,13 +24,12 @@ struct OwnedFile {
 
   OwnedFile() {
     for (uint32_t d = 0; d < 3; ++d) {
-      parts.push_back({.is_there = true,
-                       .uid = 1000,
-                       .verdict = RecordVerdict::kRecord,
-                       .record = {.ordinal = d,
-                                  .geometry = stub.geometry,
-                                  .generation = 5,
-                                  .stub = stub.identity}});
+      parts.push_back(
+          {.is_there = true,
+           .uid = 1000,
+           .verdict = RecordVerdict::kRecord,
+           .record = {
+               .ordinal = d, .geometry = stub.geometry, .generation = 5, .stub = stub.identity}});
     }
   }
   OwnershipVerdict verify() const { return verify_ownership(stub, seen, parts, volume_format); }
@@ -77,18 +76,25 @@ const OwnershipCase kOwnershipCases[] = {
     {"forged_for_its_own_inode",
      [](OwnedFile& f) { f.stub.identity = f.seen.identity = {.inode = 99, .born = 3}; },
      Ownership::kPartOfAnother},
-    {"roots_stub_over_a_users_parts", [](OwnedFile& f) { f.seen.uid = 0; }, Ownership::kOwnerDiffers},
-    {"one_part_of_another_owner", [](OwnedFile& f) { f.parts[1].uid = 0; }, Ownership::kOwnerDiffers, 1},
+    {"roots_stub_over_a_users_parts", [](OwnedFile& f) { f.seen.uid = 0; },
+     Ownership::kOwnerDiffers},
+    {"one_part_of_another_owner", [](OwnedFile& f) { f.parts[1].uid = 0; },
+     Ownership::kOwnerDiffers, 1},
     {"a_part_missing", [](OwnedFile& f) { f.parts[2] = {}; }, Ownership::kPartMissing, 2},
     {"a_part_without_a_record", [](OwnedFile& f) { f.parts[1].verdict = RecordVerdict::kNone; },
      Ownership::kPartUnbound, 1},
     {"a_damaged_record", [](OwnedFile& f) { f.parts[1].verdict = RecordVerdict::kBadChecksum; },
      Ownership::kPartUnbound, 1},
-    {"a_part_bound_to_nobody", [](OwnedFile& f) { f.parts[0].record.stub = {}; }, Ownership::kPartUnbound},
-    {"two_parts_swapped", [](OwnedFile& f) { std::swap(f.parts[0], f.parts[1]); }, Ownership::kMisplaced},
-    {"striped_otherwise", [](OwnedFile& f) { f.stub.geometry.first_device = 2; }, Ownership::kMisplaced},
-    {"another_depth", [](OwnedFile& f) { f.stub.geometry.stripe_depth_bytes = 4096; }, Ownership::kMisplaced},
-    {"a_part_of_an_older_copy", [](OwnedFile& f) { f.parts[2].record.generation = 4; }, Ownership::kStale, 2},
+    {"a_part_bound_to_nobody", [](OwnedFile& f) { f.parts[0].record.stub = {}; },
+     Ownership::kPartUnbound},
+    {"two_parts_swapped", [](OwnedFile& f) { std::swap(f.parts[0], f.parts[1]); },
+     Ownership::kMisplaced},
+    {"striped_otherwise", [](OwnedFile& f) { f.stub.geometry.first_device = 2; },
+     Ownership::kMisplaced},
+    {"another_depth", [](OwnedFile& f) { f.stub.geometry.stripe_depth_bytes = 4096; },
+     Ownership::kMisplaced},
+    {"a_part_of_an_older_copy", [](OwnedFile& f) { f.parts[2].record.generation = 4; },
+     Ownership::kStale, 2},
     {"parts_one_ahead",
      [](OwnedFile& f) {
        for (PartSeen& part : f.parts) part.record.generation = 6;
@@ -179,7 +185,8 @@ const OwnershipCase kOwnershipCases[] = {
        f.volume_format = 2;
      },
      Ownership::kOldFormat},
-    {"format_2_in_a_volume_being_upgraded", [](OwnedFile& f) { f.volume_format = 1; }, Ownership::kOwned},
+    {"format_2_in_a_volume_being_upgraded", [](OwnedFile& f) { f.volume_format = 1; },
+     Ownership::kOwned},
     {"a_copy_in_a_volume_being_upgraded",
      [](OwnedFile& f) {
        f.volume_format = 1;

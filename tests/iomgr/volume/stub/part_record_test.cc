@@ -27,23 +27,26 @@ PartRecord sample_record() {
 TEST(PartRecordTest, EncodesAndDecodesEveryField) {
   PartRecord decoded;
   const PartRecordBytes bytes = encode_part_record(sample_record(), kRecordVolume, kRecordFile);
-  EXPECT_EQ(decode_part_record(bytes, kRecordVolume, kRecordFile, &decoded), RecordVerdict::kRecord);
+  EXPECT_EQ(decode_part_record(bytes, kRecordVolume, kRecordFile, &decoded),
+            RecordVerdict::kRecord);
   EXPECT_EQ(decoded, sample_record());
 }
 
 TEST(PartRecordTest, TheLargestFieldsFit) {
-  PartRecord largest{.flags = 0xff,
-                     .ordinal = 63,
-                     .geometry = {.stripe_depth_bytes = kStripeDepthMax, .device_count = 64, .first_device = 63},
-                     .generation = UINT32_MAX,
-                     .stub = {.inode = UINT64_MAX, .born = INT64_MIN},
-                     .synced_bytes = INT64_MAX,
-                     .closed_bytes = INT64_MAX,
-                     .boot_tag = UINT32_MAX,
-                     .sum = UINT32_MAX};
+  PartRecord largest{
+      .flags = 0xff,
+      .ordinal = 63,
+      .geometry = {.stripe_depth_bytes = kStripeDepthMax, .device_count = 64, .first_device = 63},
+      .generation = UINT32_MAX,
+      .stub = {.inode = UINT64_MAX, .born = INT64_MIN},
+      .synced_bytes = INT64_MAX,
+      .closed_bytes = INT64_MAX,
+      .boot_tag = UINT32_MAX,
+      .sum = UINT32_MAX};
   PartRecord decoded;
   const PartRecordBytes bytes = encode_part_record(largest, kRecordVolume, kRecordFile);
-  EXPECT_EQ(decode_part_record(bytes, kRecordVolume, kRecordFile, &decoded), RecordVerdict::kRecord);
+  EXPECT_EQ(decode_part_record(bytes, kRecordVolume, kRecordFile, &decoded),
+            RecordVerdict::kRecord);
   EXPECT_EQ(decoded, largest);
 }
 
@@ -53,7 +56,8 @@ TEST(PartRecordTest, EveryFlippedBitIsNoticed) {
     PartRecordBytes bytes = good;
     bytes[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
     PartRecord decoded;
-    EXPECT_NE(decode_part_record(bytes, kRecordVolume, kRecordFile, &decoded), RecordVerdict::kRecord)
+    EXPECT_NE(decode_part_record(bytes, kRecordVolume, kRecordFile, &decoded),
+              RecordVerdict::kRecord)
         << "bit " << bit;
   }
 }
@@ -61,8 +65,10 @@ TEST(PartRecordTest, EveryFlippedBitIsNoticed) {
 TEST(PartRecordTest, AnotherFilesOrVolumesIsNotTaken) {
   const PartRecordBytes bytes = encode_part_record(sample_record(), kRecordVolume, kRecordFile);
   PartRecord decoded;
-  EXPECT_EQ(decode_part_record(bytes, kRecordVolume, kRecordVolume, &decoded), RecordVerdict::kBadChecksum);
-  EXPECT_EQ(decode_part_record(bytes, kRecordFile, kRecordFile, &decoded), RecordVerdict::kBadChecksum);
+  EXPECT_EQ(decode_part_record(bytes, kRecordVolume, kRecordVolume, &decoded),
+            RecordVerdict::kBadChecksum);
+  EXPECT_EQ(decode_part_record(bytes, kRecordFile, kRecordFile, &decoded),
+            RecordVerdict::kBadChecksum);
 }
 
 TEST(PartRecordTest, VerdictsHaveDescriptions) {
@@ -73,7 +79,8 @@ TEST(PartRecordTest, VerdictsHaveDescriptions) {
             RecordVerdict::kBadLength);
   PartRecordBytes later = good;
   later[0] = 2;
-  EXPECT_EQ(decode_part_record(later, kRecordVolume, kRecordFile, &decoded), RecordVerdict::kBadVersion);
+  EXPECT_EQ(decode_part_record(later, kRecordVolume, kRecordFile, &decoded),
+            RecordVerdict::kBadVersion);
 }
 
 TEST(PartRecordTest, ImpossibleFieldsAreRefused) {
@@ -101,9 +108,11 @@ class PartRecordIoTest : public VolumeFixture {
  protected:
   void SetUp() override {
     VolumeFixture::SetUp();
-    std::filesystem::create_directories(path(std::string(PartDirectory(PartName(kRecordFile)).c_str())));
+    std::filesystem::create_directories(
+        path(std::string(PartDirectory(PartName(kRecordFile)).c_str())));
     root_ = Fd(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    part_ = Fd(::openat(root_.get(), PartName(kRecordFile).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    part_ = Fd(
+        ::openat(root_.get(), PartName(kRecordFile).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     ASSERT_TRUE(part_);
     which_ = {.root_fd = root_.get(), .volume = kRecordVolume, .file_id = kRecordFile};
   }
@@ -123,7 +132,8 @@ TEST_F(PartRecordIoTest, ReadsBackWhatItWrote) {
   ASSERT_EQ(write_part_record(part_.get(), which_, sample_record()), 0);
   ASSERT_EQ(sync_part_record(part_.get(), which_), 0);
   PartRecord record;
-  ASSERT_EQ(read_part_record(part_.get(), which_, &record).value_or(RecordVerdict::kNone), RecordVerdict::kRecord);
+  ASSERT_EQ(read_part_record(part_.get(), which_, &record).value_or(RecordVerdict::kNone),
+            RecordVerdict::kRecord);
   EXPECT_EQ(record, sample_record());
   // Reads by a place only, too.
   const Fd place(::openat(root_.get(), PartName(kRecordFile).c_str(), O_PATH | O_CLOEXEC));

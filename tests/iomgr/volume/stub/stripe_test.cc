@@ -16,8 +16,8 @@ namespace {
 struct Model {
   Model(const StripeGeometry& g, uint64_t size_bytes) : parts(g.device_count) {
     for (uint64_t offset = 0; offset < size_bytes; ++offset) {
-      const auto device = static_cast<uint32_t>(
-          (offset / g.stripe_depth_bytes + g.first_device) % g.device_count);
+      const auto device =
+          static_cast<uint32_t>((offset / g.stripe_depth_bytes + g.first_device) % g.device_count);
       places.push_back({.device_index = device, .part_offset = parts[device].size()});
       parts[device].push_back(offset);
     }
@@ -120,8 +120,11 @@ TEST(StripeTest, ARequestNeedsOneRunOfEachPartWithExactlyItsBytes) {
         for (uint32_t d = 0; d < g.device_count; ++d) {
           const ByteRange run = map.run(d, request);
           const std::vector<uint64_t>& part = model.parts[d];
-          ASSERT_EQ(run.offset, static_cast<uint64_t>(std::lower_bound(part.begin(), part.end(), begin) - part.begin()));
-          ASSERT_EQ(run.end(), static_cast<uint64_t>(std::lower_bound(part.begin(), part.end(), end) - part.begin()))
+          ASSERT_EQ(run.offset,
+                    static_cast<uint64_t>(std::lower_bound(part.begin(), part.end(), begin) -
+                                          part.begin()));
+          ASSERT_EQ(run.end(), static_cast<uint64_t>(
+                                   std::lower_bound(part.begin(), part.end(), end) - part.begin()))
               << describe(g) << " [" << begin << ", " << end << ") device " << d;
         }
       }
@@ -159,10 +162,10 @@ TEST(StripeTest, RandomLargeGeometriesMapThereAndBack) {
 TEST(StripeTest, GeometriesOutOfRangeAreNotValid) {
   const StripeGeometry good{.stripe_depth_bytes = 4096, .device_count = 2, .first_device = 1};
   EXPECT_TRUE(good.valid());
-  for (const StripeGeometry bad : {StripeGeometry{0, 2, 0}, StripeGeometry{4095, 2, 0},
-                                   StripeGeometry{4096, 1, 0}, StripeGeometry{4096, 65, 0},
-                                   StripeGeometry{4096, 2, 2},
-                                   StripeGeometry{kStripeDepthMax + 4096, 2, 0}}) {
+  for (const StripeGeometry bad :
+       {StripeGeometry{0, 2, 0}, StripeGeometry{4095, 2, 0}, StripeGeometry{4096, 1, 0},
+        StripeGeometry{4096, 65, 0}, StripeGeometry{4096, 2, 2},
+        StripeGeometry{kStripeDepthMax + 4096, 2, 0}}) {
     EXPECT_FALSE(bad.valid()) << describe(bad);
   }
 }

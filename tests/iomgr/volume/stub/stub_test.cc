@@ -90,10 +90,10 @@ TEST(StubTest, RejectsImpossibleFields) {
   EXPECT_EQ(verdict_with(8, 3), StubVerdict::kBadVersion);
   EXPECT_EQ(verdict_with(48, 4097), StubVerdict::kBadField);  // S
   EXPECT_EQ(verdict_with(48, 0), StubVerdict::kBadField);
-  EXPECT_EQ(verdict_with(56, 1), StubVerdict::kBadField);     // N
-  EXPECT_EQ(verdict_with(60, 4), StubVerdict::kBadField);     // f
-  EXPECT_EQ(verdict_with(72, 3), StubVerdict::kBadField);     // state
-  EXPECT_EQ(verdict_with(76, 1), StubVerdict::kBadField);     // codec
+  EXPECT_EQ(verdict_with(56, 1), StubVerdict::kBadField);  // N
+  EXPECT_EQ(verdict_with(60, 4), StubVerdict::kBadField);  // f
+  EXPECT_EQ(verdict_with(72, 3), StubVerdict::kBadField);  // state
+  EXPECT_EQ(verdict_with(76, 1), StubVerdict::kBadField);  // codec
 }
 
 TEST(StubTest, EveryWordThatIsNotAFieldReadsAsNoVertex) {

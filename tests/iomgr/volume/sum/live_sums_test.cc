@@ -56,7 +56,8 @@ class LiveSumsTest : public VolumeFixture {
                               .pieces = {&piece, 1}};
     RequestCutter cutter(request);
     for (LaneIo io; cutter.next(&io);) {
-      ASSERT_EQ(::pwritev(io.fd, io.iov, static_cast<int>(io.iov_count), static_cast<off_t>(io.part_offset)),
+      ASSERT_EQ(::pwritev(io.fd, io.iov, static_cast<int>(io.iov_count),
+                          static_cast<off_t>(io.part_offset)),
                 static_cast<ssize_t>(io.length_bytes));
     }
     write.end(range.end());
@@ -81,7 +82,9 @@ class LiveSumsTest : public VolumeFixture {
     EXPECT_EQ(problems_, 0u) << last_problem_;
     EXPECT_EQ(counts.unverified, 0u);
     uint64_t blocks = 0;
-    for (uint32_t d = 0; d < kSumsParts; ++d) blocks += sum_block_count(layout_of("f").map().part_size(d, size));
+    for (uint32_t d = 0; d < kSumsParts; ++d) {
+      blocks += sum_block_count(layout_of("f").map().part_size(d, size));
+    }
     EXPECT_EQ(counts.verified, blocks);
   }
 
@@ -144,7 +147,8 @@ TEST_F(LiveSumsTest, ATruncationAndWhatComesAfterIt) {
 
 TEST_F(LiveSumsTest, HolesThatArePunched) {
   make(kSumsBytes);
-  ASSERT_TRUE(live_->allocate(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, {.offset = 50'000, .length_bytes = 200'000}));
+  ASSERT_TRUE(live_->allocate(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                              {.offset = 50'000, .length_bytes = 200'000}));
   EXPECT_EQ(scrub().failed, 0u);
   close();
   expect_all_verified(kSumsBytes);
@@ -184,15 +188,17 @@ TEST_F(LiveSumsTest, AWriterThatDiesLeavesNoSumThatContradictsGoodData) {
           ASSERT_TRUE(live_->resize(size));
           break;
         case 1:
-          ASSERT_TRUE(live_->allocate(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, {.offset = at, .length_bytes = length}));
+          ASSERT_TRUE(live_->allocate(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                      {.offset = at, .length_bytes = length}));
           break;
-        default:
-          put(at, random_bytes(length, random()));
-          size = std::max(size, at + length);
+        default: put(at, random_bytes(length, random())); size = std::max(size, at + length);
       }
     }
-    if (random() % 2 == 0) close();
-    else die();
+    if (random() % 2 == 0) {
+      close();
+    } else {
+      die();
+    }
     ASSERT_EQ(scrub().failed, 0u) << "round " << round;
     ASSERT_EQ(problems_, 0u) << last_problem_ << ", round " << round;
     open();

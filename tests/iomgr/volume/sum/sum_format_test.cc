@@ -24,7 +24,8 @@ TEST(SumFormatTest, BlocksAtOnceHaveTheSumsOfEachAlone) {
     std::vector<uint32_t> crcs(count);
     crc32c_blocks(bytes.data(), kBlockSize, count, crcs.data());
     for (uint32_t i = 0; i < count; ++i) {
-      EXPECT_EQ(crcs[i], crc32c(reinterpret_cast<const uint8_t*>(bytes.data()) + i * kBlockSize, kBlockSize));
+      EXPECT_EQ(crcs[i], crc32c(reinterpret_cast<const uint8_t*>(bytes.data()) + i * kBlockSize,
+                                kBlockSize));
     }
   }
 }
@@ -56,7 +57,10 @@ TEST(SumFormatTest, RegionsAreFewEnough) {
 }
 
 TEST(SumFormatTest, AHeaderIsReadBack) {
-  const SumHeader header{.ordinal = kOrdinal, .generation = 7, .sequence = 9, .region_bytes = 2 * kSumRegionMin,
+  const SumHeader header{.ordinal = kOrdinal,
+                         .generation = 7,
+                         .sequence = 9,
+                         .region_bytes = 2 * kSumRegionMin,
                          .covered_bytes = 123456};
   const SumHeaderBytes bytes = encode_sum_header(header, kVolume, kFile);
   SumHeader read;
@@ -68,12 +72,14 @@ TEST(SumFormatTest, AnotherPartsHeaderIsForeign) {
   const SumHeaderBytes bytes = encode_sum_header({.ordinal = kOrdinal}, kVolume, kFile);
   SumHeader read;
   EXPECT_EQ(decode_sum_header(bytes, kVolume, kFile, kOrdinal + 1, &read), SumVerdict::kForeign);
-  EXPECT_EQ(decode_sum_header(bytes, kVolume, Uuid::random(), kOrdinal, &read), SumVerdict::kForeign);
+  EXPECT_EQ(decode_sum_header(bytes, kVolume, Uuid::random(), kOrdinal, &read),
+            SumVerdict::kForeign);
   EXPECT_EQ(decode_sum_header(bytes, Uuid::random(), kFile, kOrdinal, &read), SumVerdict::kForeign);
 }
 
 TEST(SumFormatTest, AnyFlippedBitIsSeen) {
-  const SumHeaderBytes good = encode_sum_header({.ordinal = kOrdinal, .covered_bytes = 1}, kVolume, kFile);
+  const SumHeaderBytes good =
+      encode_sum_header({.ordinal = kOrdinal, .covered_bytes = 1}, kVolume, kFile);
   for (size_t bit = 0; bit < 8 * good.size(); ++bit) {
     SumHeaderBytes bad = good;
     bad[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
