@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs all tests. pytest runs over tests/, with as many files at once as there are cores. Beside it run the
-GoogleTest programs of $GRAPHLANE_BUILD/tests, one after another, or two at once after pytest has
-ended. `make test` builds them first and calls this.
+"""Runs all tests. pytest runs over tests/, with one file more at once than there are cores, because tests
+wait a good deal. Beside it run the GoogleTest programs of $GRAPHLANE_BUILD/tests, one after another, or two at
+once after pytest has ended. `make test` builds them first and calls this.
 
 The last line is "N passed, N failed, N skipped". Exit status 1: a test failed, or there was nothing
 to run. With CI=true a skipped test counts as failed unless its reason starts with "not applicable":
@@ -150,7 +150,7 @@ def run_pytest(pattern: str | None, paths: list[str], without: list[str]) -> Tal
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-rN", f"--junitxml={report}",
-                   f"--numprocesses={min(os.cpu_count(), WORKERS_MAX)}", "--dist=loadfile",
+                   f"--numprocesses={min(os.cpu_count() + 1, WORKERS_MAX)}", "--dist=loadfile",
                    "--no-loadscope-reorder"]
         if pattern:
             command += ["-k", pattern]

@@ -115,11 +115,26 @@ class Daemon {
   pid_t pid_ = 0;
 };
 
-Outcome<void> unmount_there(const std::string& path) {
+Outcome<void> try_unmount(const std::string& path) {
   if (::umount2(path.c_str(), UMOUNT_NOFOLLOW) == 0) return {};
   if (errno == EPERM) return unmount_as_user(path);
   if (errno == EBUSY) return busy(path);
   return os_error(errno, path, "cannot unmount");
+}
+
+// A busy mount is tried again for a moment. A preloaded program lends its descriptors to the
+// daemon, which may close them a little after the program has ended.
+Outcome<void> unmount_there(const std::string& path) {
+  constexpr auto kBusyMax = std::chrono::milliseconds(500);
+  constexpr auto kInterval = std::chrono::milliseconds(20);
+  const auto deadline = std::chrono::steady_clock::now() + kBusyMax;
+  while (true) {
+    Outcome<void> done = try_unmount(path);
+    if (done || done.error().code != EBUSY || std::chrono::steady_clock::now() > deadline) {
+      return done;
+    }
+    std::this_thread::sleep_for(kInterval);
+  }
 }
 
 }  // namespace
