@@ -7,6 +7,7 @@
 #include "iomgr/base/files/file_io.h"
 #include "iomgr/base/files/unnamed_file.h"
 #include "iomgr/base/process/memory_limit.h"
+#include "iomgr/cache/memory_budget.h"
 #include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane::hybrid {
@@ -14,7 +15,8 @@ namespace graphlane::hybrid {
 Outcome<void> ValueSpace::begin(uint64_t bytes_a_vertex) {
   bytes_a_vertex *= copies_;
   const uint64_t all = geometry_.vertex_count() * bytes_a_vertex;
-  const uint64_t budget = memory_bytes_.value_or(memory_available_bytes() / 2);
+  const uint64_t budget =
+      memory_bytes_.value_or(budget_of(MemoryUse::kBuffers, memory_available_bytes()));
   is_in_memory_ = all <= budget;
   const uint64_t of_interval = std::max<uint64_t>(geometry_.width() * bytes_a_vertex, 1);
   held_max_ =

@@ -31,7 +31,7 @@ Outcome<std::unique_ptr<PartServer>> PartServer::start(Filesystem& fs) {
 // automatic budget both follow the free memory by themselves.
 void PartServer::tidy() {
   const uint64_t budget = fs_.options.cache.budget_bytes;
-  if (budget == ExtentCacheOptions::kAutoBudget) return;
+  if (budget == kAutoBudget) return;
   fs_.extents.set_budget(budget - std::min(budget, fs_.shared->stats().resident_bytes));
 }
 

@@ -13,6 +13,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/base/files/file_io.h"
 #include "iomgr/base/process/memory_limit.h"
+#include "iomgr/cache/memory_budget.h"
 
 namespace graphlane {
 namespace {
@@ -23,12 +24,6 @@ namespace {
 // this much around themselves. The part beyond a stream's last block is read in vain.
 constexpr uint64_t kReadAheadMin = 1 << 20;
 constexpr uint64_t kReadAheadMax = 16 << 20;
-constexpr uint64_t kReadAheadShare = 32;  // POSIX_FADV_SEQUENTIAL doubles it
-
-// Dirty pages: a fraction of the available memory, and of the kernel's limit for all. An engine's
-// vertex files should stay in memory for an iteration, but must leave room: no dirty page can be
-// reclaimed before it was written.
-constexpr uint64_t kDirtyShare = 4;
 
 uint64_t dirty_bytes_of_all() {
   std::ifstream counters("/proc/vmstat");
@@ -56,12 +51,14 @@ void raise_page_cache_limits(dev_t device, const Volume& volume) {
   const uint64_t row = volume.device_count() * volume.stripe_depth_bytes();
   const uint64_t enough = volume.is_on_ssds() ? row : kReadAheadMax;
   const uint64_t most = std::clamp(enough, kReadAheadMin, kReadAheadMax);
-  set(device, "read_ahead_kb", std::clamp(available / kReadAheadShare, kReadAheadMin, most) >> 10);
+  set(device, "read_ahead_kb",
+      std::clamp(budget_of(MemoryUse::kKernelReadAhead, available), kReadAheadMin, most) >> 10);
   // Linux 6.2. Sets the minimum too, because between both the limit follows the mount's recent
   // writes, and a new mount has none. (A little below the maximum: the kernel rounds both to
   // fractions of a moving limit, and rejects a minimum above the maximum, or above what other
   // mounts leave.)
-  const uint64_t dirty = std::min(available, dirty_bytes_of_all()) / kDirtyShare;
+  const uint64_t dirty =
+      budget_of(MemoryUse::kDirtyPages, std::min(available, dirty_bytes_of_all()));
   set(device, "max_bytes", dirty);
   uint64_t least = dirty / 8 * 7;
   while (least > 0 && !set(device, "min_bytes", least)) least /= 2;

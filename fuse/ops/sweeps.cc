@@ -8,18 +8,6 @@
 #include "iomgr/volume/device_kind.h"
 
 namespace graphlane {
-namespace {
-
-// The fraction of available memory that stays behind a sweep. It covers the kernel's own read-ahead
-// for a few readers: a 32nd each (page_cache_limits.cc), doubled for a sequential hint, and begun
-// before the window before it was read.
-constexpr uint64_t kKeptShare = 4;
-constexpr uint64_t kKeptMin = uint64_t{16} << 20;
-
-uint64_t kept_bytes_of(uint64_t available) { return std::max(available / kKeptShare, kKeptMin); }
-
-}  // namespace
-
 // Updates the totals before the file's first request, because the kernel sends several at once.
 Sweeps::Member::Member(Sweeps& sweeps, std::shared_ptr<const StripedFile> file)
     : sweeps_(sweeps), file_(std::move(file)) {
@@ -46,7 +34,7 @@ Sweeps::Member::~Member() {
 
 void Sweeps::start(const Volume& volume, IoMode io_mode) {
   by_memory_ = io_mode == IoMode::kAuto;
-  kept_bytes_.store(kept_bytes_of(memory_available_bytes()), relaxed);
+  kept_bytes_.store(budget_of(MemoryUse::kPagesBehind, memory_available_bytes()), relaxed);
   struct stat st;
   on_disks_ = ::fstat(volume.devices()[0].root_fd.get(), &st) == 0 && is_rotational(st.st_dev);
 }
@@ -71,18 +59,12 @@ void Sweeps::look_at_memory() {
     several = open_.size() > 1;
     for (const Open& open : open_) all_bytes += open.file->size();
   }
-  Fit fit = Fit::kTwice;
-  if (several && by_memory_) {
-    if (wants_direct(IoMode::kAuto, all_bytes, false, available)) {
-      fit = Fit::kNot;
-    } else if (wants_direct(IoMode::kAuto, 2 * all_bytes, false, available)) {
-      fit = Fit::kOnce;
-    }
-  }
+  const bool decides = several && by_memory_;
+  fit_.store(decides ? fit_in_memory(IoMode::kAuto, all_bytes, available) : MemoryFit::kTwice,
+             relaxed);
   are_several_.store(several, relaxed);
-  fit_.store(fit, relaxed);
-  kept_bytes_.store(kept_bytes_of(available), relaxed);
-  ahead_share_.set_max(available / SequencePredictor::kAheadShare);
+  kept_bytes_.store(budget_of(MemoryUse::kPagesBehind, available), relaxed);
+  ahead_share_.adjust(available);
 }
 
 bool Sweeps::is_step(const StripedFile& file, ByteRange range) const {

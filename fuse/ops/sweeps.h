@@ -22,6 +22,7 @@
 
 #include "iomgr/base/mutex.h"
 #include "iomgr/base/process/memory_limit.h"
+#include "iomgr/cache/page_cache_share.h"
 #include "iomgr/read/sequence_predictor.h"
 #include "iomgr/volume/parts/striped_file.h"
 
@@ -46,8 +47,8 @@ class Sweeps {
   void start(const Volume& volume, IoMode io_mode);
 
   // Whether the open files fit together; true if at most one is open.
-  bool fit_twice() const { return fit_.load(std::memory_order_relaxed) == Fit::kTwice; }
-  bool fit() const { return fit_.load(std::memory_order_relaxed) != Fit::kNot; }
+  bool fit_twice() const { return fit_.load(std::memory_order_relaxed) == MemoryFit::kTwice; }
+  bool fit() const { return fit_.load(std::memory_order_relaxed) != MemoryFit::kNot; }
   // The number of bytes read last that stay in memory when files do not fit.
   uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
 
@@ -59,7 +60,6 @@ class Sweeps {
   PrefetchStats stats() const { return next_reads_.stats(); }
 
  private:
-  enum class Fit : uint8_t { kTwice, kOnce, kNot };
   struct Open {
     std::shared_ptr<const StripedFile> file;
     uint32_t handle_count = 0;
@@ -76,9 +76,9 @@ class Sweeps {
 
   SequencePredictor next_reads_;
   std::atomic<bool> are_several_{false};
-  std::atomic<Fit> fit_{Fit::kTwice};
+  std::atomic<MemoryFit> fit_{MemoryFit::kTwice};
   std::atomic<uint64_t> kept_bytes_{0};
-  PageCacheShare ahead_share_;
+  PageCacheShare ahead_share_{MemoryUse::kPrefetchedPages};
   std::atomic<uint64_t> unlooked_bytes_{0};  // read since the last check of memory
   Mutex mu_;
   std::vector<Open> open_ GUARDED_BY(mu_);

@@ -19,7 +19,7 @@ namespace graphlane {
 
 class SteadyBudget {
  public:
-  explicit SteadyBudget(uint64_t step_bytes) : step_bytes_(step_bytes) {}
+  constexpr explicit SteadyBudget(uint64_t step_bytes) : step_bytes_(step_bytes) {}
 
   uint64_t bytes() const { return bytes_.load(kRelaxed); }
 

@@ -18,20 +18,13 @@
 // unaligned and concurrent requests reach the devices as large aligned ones. Frames that the
 // policy keeps hit in the next sweep.
 //
-// Frames are packed (word_packing.h) once a sampled frame shows that it is worth it.
+// Budget: memory_budget.h. A given budget shrinks until 32 MiB stay free, unless the cache is
+// reclaimable. Without one it follows the free memory of the machine and the memory cgroup.
 //
-// Budget: at most the given bytes. A given budget shrinks until 32 MiB stay free, unless the
-// cache is reclaimable. Without a given budget it follows the free memory of the machine and
-// the memory cgroup. It is checked whenever an eighth of it has been read:
-//   - A reclaimable cache (mapped_cache.h) starts with half of the free memory. Once that has
-//     lasted (steady_budget.h) it takes all but an eighth, at least 16 MiB. The kernel may
-//     reclaim its frames like page cache.
-//   - Any other cache takes half of the memory beyond 128 MiB. The rest is for memory that
-//     programs have allocated but not touched, and for the kernel's read-ahead, because under a
-//     tight limit the kernel kills.
-// Prefetched frames take a twelfth of it, from ahead_min_bytes to 64 MiB (of a small budget a
-// quarter), and only once there is a prefetch. With a given budget they are part of it.
-// Otherwise they come out of the free memory.
+//   ExtentReader    one request: hits, fetches, waits
+//   KeptFrames      frames that the policy keeps, packed where that is worth it
+//   ReadAhead       prefetched frames, and PrefetchTracker: which are worth it
+//   MemoryBudget    how much memory both may take
 //
 // Threads: read() from any, but not from a signal handler that interrupted one. Not
 // across fork(): a child must not use it (cache.h).
@@ -44,11 +37,12 @@
 #include <string_view>
 
 #include "iomgr/base/futex.h"
-#include "iomgr/cache/mapped_cache.h"
-#include "iomgr/cache/steady_budget.h"
+#include "iomgr/cache/kept_frames.h"
+#include "iomgr/cache/memory_budget.h"
 #include "iomgr/io/engine.h"
 #include "iomgr/read/convoy_scheduler.h"
 #include "iomgr/read/extent_file.h"
+#include "iomgr/read/extent_reader.h"
 #include "iomgr/read/prefetch_tracker.h"
 #include "iomgr/read/read_ahead.h"
 #include "iomgr/read/stream_table.h"
@@ -57,8 +51,6 @@
 namespace graphlane {
 
 struct ExtentCacheOptions {
-  // Bytes of memory. kAutoBudget: follows the free memory.
-  static constexpr uint64_t kAutoBudget = UINT64_MAX;
   uint64_t budget_bytes = kAutoBudget;
   CachePolicy policy = CachePolicy::kScanResistant;
   bool reclaimable = false;
@@ -142,9 +134,7 @@ class ExtentCache {
   void set_budget(uint64_t bytes);
   // Adjusts the budget to the free memory.
   void adjust_budget();
-  // Whether something else fills the same memory: sweeps through the page cache, or another
-  // cache. The kernel would then reclaim the frames in turn with those pages. So a reclaimable
-  // cache takes no more than another one. False at first.
+  // Whether something else fills the same memory (memory_budget.h). False at first.
   void set_beside_page_cache(bool beside);
   // Reclaims all frames that no thread reads; the budget stays.
   void clear();
@@ -155,115 +145,42 @@ class ExtentCache {
   ExtentCacheStats stats() const;
 
  private:
-  // A smaller cache costs more than it gains.
-  static constexpr uint64_t kSetBytes = kCacheWaysMax * kExtentFrameBytes;
-  static constexpr uint64_t kGrowthMin = kSetBytes / 4;  // of a budget that follows the memory
-  // Frames of one request to the devices. Batches are members, because a thread's stack may have
-  // only 16 KiB.
-  static constexpr uint32_t kBatchMax = 64;
-  static constexpr uint32_t kBatchCount = 32;
-  struct Batch {
-    std::atomic<bool> taken{false};
-    uint32_t piece_count = 0;
-    uint32_t wait_count = 0;
-    uint32_t late_count = 0;
-    Piece pieces[kBatchMax];  // the request to the devices
-    Fill fills[kBatchMax];    // the frame of a piece; empty: the caller's buffer
-    FrameWait waits[kBatchMax];
-    uint64_t wait_index[kBatchMax];
-    bool wait_ahead[kBatchMax];  // whether it is a prefetched frame
-    Piece late[kBatchMax];       // pieces without a frame, perhaps unaligned
-    void add_late(const Piece& piece);
-    void add_wait(uint64_t frame_index, Reservation& reservation, bool ahead);
-  };
-  class BorrowedBatch;
-  class WhileReading;
-  // One call of read().
-  struct Request {
-    MappedCache& cache;
+  // One read, as its prefetches see it.
+  struct Step {
     const ExtentFile& file;
-    const ByteRange range;
-    char* const buffer;
     IoEngine& engine;
-    StreamTable::Advice advice;
-    std::optional<ByteRange> step;  // the part of it that the table counts
-    bool is_part = false;
+    std::optional<ByteRange> range;  // the part of it that the table counts
+    bool is_stream = false;
     const ConvoyScheduler::Turn* turn = nullptr;  // set by read_in_turn()
-    bool wants(uint64_t frame_index) const;
-    Piece piece_of(uint64_t frame_index) const;
-    Admission admission(uint64_t frame_index) const;
-    bool is_extent() const;
-    bool copy(uint64_t frame_index, std::span<const std::byte> bytes) const;
   };
+  class WhileReading;
 
   std::optional<size_t> read_step(const ExtentFile& file, ByteRange range, void* buffer,
                                   IoEngine& engine, const ConvoyScheduler::Turn* turn);
-  bool is_begun(const Request& request);
-  std::optional<size_t> read_extents(const Request& request);
-  bool read_hits(const Request& request);
-  bool copy_kept(const Request& request, uint64_t frame_index, const Pin& pin);
-  bool read_frames(const Request& request, uint64_t first, Batch& batch);
-  static bool verify(const Request& request, uint64_t frame_index, std::span<const std::byte> bytes,
-                     bool whole);
-  bool take_ahead(const Request& request, uint64_t frame_index, const Pin& pin);
-  void begin_ahead(const Request& request, bool urgent);
+  void begin_ahead(const Step& step, bool urgent);
   void begin_ahead(const ExtentFile& file, const PrefetchTracker::Forecast& forecast,
                    DeviceSet devices, IoEngine& engine);
-  void reserve(const Request& request, uint64_t frame_index, Batch& batch);
-  bool fetch(const Request& request, Batch& batch);
-  void wait(const Request& request, Batch& batch);
-  Result<Pin> wait(const Request& request, FrameWait& frame, bool ahead);
-  bool read_late(const Request& request, Batch& batch);
-  MappedCache& kept() const { return *kept_.load(std::memory_order_acquire); }
-  void maybe_enable_packing(std::span<const std::byte> frame);
-  CacheStats frame_stats() const;
-  uint64_t held_bytes() const;
-  uint64_t budget_of(uint64_t room_bytes) const;
-  void follow_memory();
+  uint64_t read_on_max(uint64_t length_bytes) const;
+  void count_read(uint64_t bytes);
+  uint64_t available_bytes() const;
+  MemoryBudget::Frames held() const;
   void apply_budget();
-  void apply_budget_of(uint64_t budget);
-  uint64_t ahead_memory(uint64_t budget) const;
-  void count_requested(uint64_t bytes);
-  uint64_t ahead_max(uint64_t length_bytes) const;
-  Admission admission(const Request& request, uint64_t frame_index) const;
+  void limit_frames(const MemoryBudget::Frames& limits);
 
   // Constant after start().
   bool started_ = false;
-  bool auto_budget_ = false;
-  bool reclaimable_ = false;
-  bool packs_ = false;
-  bool keeps_ = true;
   bool reads_ahead_ = true;
-  CachePolicy policy_ = CachePolicy::kScanResistant;
-  uint64_t budget_max_ = 0;
-  uint64_t ahead_min_ = 0;
   uint64_t turn_reach_ = 0;
   const char* memory_root_ = "";
 
-  // The kept frames: unpacked at first, and packed once that has proved worth it.
-  MappedCache plain_;
-  MappedCache packed_;
-  std::atomic<MappedCache*> kept_{&plain_};
-  std::atomic<uint32_t> fills_{0};  // counted until it packs
-  std::atomic<bool> begins_to_pack_{false};
-
-  FutexLock budget_lock_;  // held while the budget is applied
-  std::atomic<bool> paused_{false};
-  std::atomic<bool> has_begun_ahead_{false};
-  std::atomic<bool> beside_page_cache_{false};
-  std::atomic<uint64_t> given_bytes_{0};
-  SteadyBudget budget_{kGrowthMin};
-  std::atomic<uint64_t> unchecked_bytes_{0};  // read since the free memory was checked
-  std::atomic<bool> had_reclaims_{false};     // whether the kernel has reclaimed frames since then
-  std::atomic<uint64_t> hit_bytes_{0};
-  std::atomic<uint64_t> fetched_bytes_{0};
-  std::atomic<uint64_t> bypassed_bytes_{0};
-  std::atomic<uint64_t> reclaimed_frames_{0};
+  MemoryBudget budget_{kCacheWaysMax * kExtentFrameBytes};
+  FutexLock budget_lock_;  // held while the limits are applied
+  KeptFrames kept_{kExtentFrameBytes};
   StreamTable streams_;
   PrefetchTracker table_;
   ConvoyScheduler turns_;
   ReadAhead ahead_;
-  Batch batches_[kBatchCount];
+  ExtentReader reader_{kept_, ahead_, table_, budget_};
 };
 
 }  // namespace graphlane

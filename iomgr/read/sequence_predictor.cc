@@ -39,18 +39,6 @@ void drop_from_page_cache(const StripeMap& map, std::span<const int> parts, Byte
   }
 }
 
-uint64_t PageCacheShare::bytes() const {
-  return std::min(max_bytes_.load(relaxed), bytes_.load(relaxed));
-}
-
-void PageCacheShare::set_max(uint64_t bytes) { max_bytes_.store(bytes, relaxed); }
-
-void PageCacheShare::record_use(uint64_t wanted_bytes, uint64_t missing_bytes) {
-  const uint64_t now = bytes();
-  const bool is_lost = missing_bytes > wanted_bytes / kLossShare;
-  bytes_.store(is_lost ? std::max(now / 4 * 3, kMin) : now + wanted_bytes / kGrowthShare, relaxed);
-}
-
 // The file's entry. A new file replaces the least recently read one, at a new base, so that the
 // order of the replaced file matches no file.
 const SequencePredictor::File& SequencePredictor::use(const Uuid& file_id) {

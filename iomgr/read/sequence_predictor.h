@@ -33,28 +33,6 @@ uint64_t begin_in_page_cache(const StripeMap& map, std::span<const int> parts, B
 // Tells the kernel that it may drop the range from the page cache.
 void drop_from_page_cache(const StripeMap& map, std::span<const int> parts, ByteRange range);
 
-// PageCacheShare: how much of the page cache prefetches may take. It never exceeds the free
-// memory. A program that allocates between its reads leaves less than the kernel reports: then
-// prefetched pages are missing at their use, and the share shrinks.
-//
-// Threads: everything is safe from any. Relaxed throughout: it is an estimate.
-class PageCacheShare {
- public:
-  static constexpr uint64_t kMin = uint64_t{4} << 20;
-
-  uint64_t bytes() const;
-  void set_max(uint64_t bytes);
-  // Reports how many prefetched bytes were read now, and how many of them were missing.
-  void record_use(uint64_t wanted_bytes, uint64_t missing_bytes);
-
- private:
-  static constexpr uint64_t kLossShare = 8;  // shrinks when more than this share is missing
-  static constexpr uint64_t kGrowthShare = 16;
-
-  std::atomic<uint64_t> max_bytes_{0};
-  std::atomic<uint64_t> bytes_{UINT64_MAX / 4};
-};
-
 // Counts of prefetched bytes in the page cache.
 struct PrefetchStats {
   uint64_t prefetched_bytes = 0;
@@ -77,8 +55,7 @@ class SequencePredictor {
 
   // The next three are for callers that prefetch into the page cache.
   static constexpr uint32_t kPredictionsMax = 8;
-  // The share of the free memory, which is checked after every kLookBytes of reads.
-  static constexpr uint64_t kAheadShare = 4;
+  // The free memory is checked after so many bytes of reads.
   static constexpr uint64_t kLookBytes = uint64_t{32} << 20;
   // More than the next read gains nothing, and may be evicted before its use.
   static constexpr uint64_t kAheadEnough = uint64_t{16} << 20;

@@ -23,8 +23,6 @@ constexpr uint64_t kUnseen = 256 << 10;  // stays in the processor's cache
 constexpr uint64_t kBudgetStep = 16 << 20;
 // Forward reads that make a sweep, for which others wait.
 constexpr uint32_t kSweepSteps = 3;
-constexpr uint64_t kAheadMax = 24 << 20;
-constexpr uint64_t kSharedAheadShare = 2;  // of the budget
 // 64 TiB of all files together. A sparse file can have any size, and each frame takes a byte here.
 constexpr uint64_t kFramesMax = uint64_t{1} << 26;
 
@@ -164,7 +162,7 @@ void SharedScan::fetch_ahead() {
   ByteRange range;
   {
     MutexLock lock(cache_.mu_);
-    const uint64_t most = std::min(kAheadMax, cache_.budget_bytes_ / kSharedAheadShare);
+    const uint64_t most = scan_budget_of(cache_.budget_bytes_);
     range = place_->stream->take_ahead(most);
   }
   if (range.length_bytes > 0) (void)cache_.load(*file_, *place_, range, true);
@@ -308,7 +306,7 @@ void SharedCache::detect_crowding(uint64_t available_bytes) {
     const SharedHeader& header = file->header();
     if (header.process_count.load(relaxed) > 0) all_bytes += header.size_bytes;
   }
-  const bool crowded = wants_direct(IoMode::kAuto, all_bytes, false, available_bytes);
+  const bool crowded = fit_in_memory(IoMode::kAuto, all_bytes, available_bytes) == MemoryFit::kNot;
   for (const auto& file : files_) file->header().crowded.store(crowded ? 1 : 0, relaxed);
 }
 
@@ -316,8 +314,8 @@ void SharedCache::update_budget() {
   const uint64_t available_bytes = memory_available_bytes();
   detect_crowding(available_bytes);
   budget_bytes_ = options_.budget_bytes;
-  if (options_.budget_bytes == SharedCacheOptions::kAutoBudget) {
-    budget_bytes_ = page_cache_budget_of(available_bytes);
+  if (options_.budget_bytes == kAutoBudget) {
+    budget_bytes_ = budget_of(MemoryUse::kSharedPages, available_bytes);
   }
   unchecked_bytes_ = 0;
   const size_t keep = budget_bytes_ / kExtentFrameBytes;

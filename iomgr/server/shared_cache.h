@@ -24,7 +24,7 @@
 // a convoy. Random readers, and readers of one place, neither wait nor are waited for.
 //
 // **Prefetch.** The threads of a process are one stream, however small their blocks are. While it
-// moves forward, its prefetch distance grows to kAheadMax, in pieces of half of that. This keeps
+// moves forward, its prefetch distance grows to 24 MiB, in pieces of half of that. This keeps
 // all devices busy, and makes a disk's seeks negligible.
 //
 // A scan that has ended counts for some seconds, because engines close a file between sweeps.
@@ -32,7 +32,7 @@
 // **Memory.** The frames are pages of the parts in the kernel's page cache (shared_frames.h).
 // Frames above the budget are dropped in the order above. Where programs need memory, the kernel
 // reclaims any of them, and the cache asks whether it has. So the budget may be that of a
-// reclaimable cache (memory_limit.h). The caller must read a request above the budget itself.
+// reclaimable cache (memory_budget.h). The caller must read a request above the budget itself.
 //
 // Files are crowded if each has room in memory, but not all that are being read. Readers are told,
 // because readers that leave their file to the kernel evict each other's next pages.
@@ -50,6 +50,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/mutex.h"
+#include "iomgr/cache/memory_budget.h"
 #include "iomgr/server/shared_frames.h"
 #include "iomgr/volume/parts/lane_io.h"
 #include "iomgr/volume/parts/striped_file.h"
@@ -66,7 +67,6 @@ struct SharingProcess {
 };
 
 struct SharedCacheOptions {
-  static constexpr uint64_t kAutoBudget = UINT64_MAX;  // five eighths of the free memory
   uint64_t budget_bytes = kAutoBudget;
   // The longest wait of a fetch for other scans, in all (0: none), and of that while the devices
   // are idle.

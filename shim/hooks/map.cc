@@ -19,6 +19,7 @@
 #include "iomgr/base/files/file_io.h"
 #include "iomgr/base/process/memory_limit.h"
 #include "iomgr/base/sys.h"
+#include "iomgr/cache/memory_budget.h"
 #include "shim/base/report.h"
 #include "shim/base/slow_lock.h"
 #include "shim/fd/open_file.h"
@@ -37,8 +38,6 @@ constexpr int kFixedNoReplace = 0x100000;
 // /proc does not tell.
 constexpr uint64_t kMapsShare = 2;
 constexpr uint64_t kMapsDefault = 65530;
-// The share of the free memory for a map that is read at once.
-constexpr uint64_t kRoomShare = 2;
 
 // Set once the library has made a map, so that later calls must tell maps apart.
 std::atomic<bool> has_pieces{false};
@@ -110,7 +109,9 @@ int fill_map(const OpenFileRef& file, const MapCall& request, char* at) {
   return ::syscall(SYS_mprotect, at, request.length, request.protection) == 0 ? 0 : errno;
 }
 
-bool has_room_for(uint64_t length) { return length <= memory_available_bytes() / kRoomShare; }
+bool has_room_for(uint64_t length) {
+  return length <= budget_of(MemoryUse::kBuffers, memory_available_bytes());
+}
 
 void* map_stub(const OpenFileRef& file, int fd, const MapCall& request) {
   const bool writes_shared = !request.is_private() && (request.protection & PROT_WRITE) != 0;

@@ -6,6 +6,7 @@
 
 #include "iomgr/base/memory_order.h"
 #include "iomgr/base/process/memory_limit.h"
+#include "iomgr/cache/page_cache_share.h"
 #include "iomgr/read/sequence_predictor.h"
 #include "shim/base/held_signals.h"
 #include "shim/base/settings.h"
@@ -18,7 +19,7 @@ namespace {
 constinit SequencePredictor sequence_predictor;
 constinit SweptFiles swept_files;
 std::atomic<uint64_t> unlooked_bytes{SequencePredictor::kLookBytes};
-PageCacheShare ahead_share;
+constinit PageCacheShare ahead_share(MemoryUse::kPrefetchedPages);
 
 bool is_on_disks(const OpenFile& file) {
   return file.gates[0] != nullptr && file.gates[0]->seeks();
@@ -30,7 +31,7 @@ void look_at_memory(uint64_t read_bytes) {
   }
   unlooked_bytes.store(0, relaxed);
   const uint64_t available = memory_available_bytes();
-  ahead_share.set_max(available / SequencePredictor::kAheadShare);
+  ahead_share.adjust(available);
   swept_files.share_memory(available);
 }
 

@@ -3,19 +3,11 @@
 #include <sys/stat.h>
 
 #include "iomgr/base/memory_order.h"
-#include "iomgr/base/process/memory_limit.h"
 #include "iomgr/base/sys.h"
 #include "shim/base/settings.h"
 #include "shim/fd/open_file.h"
 
 namespace graphlane::shim {
-namespace {
-
-// The most of the free memory for kept files.
-constexpr uint64_t kKeptShare = 4;
-
-}  // namespace
-
 SweptFiles::File* SweptFiles::look_up(const Uuid& file_id) {
   for (File& file : files_) {
     if (file.last_used != 0 && file.file_id == file_id) return &file;
@@ -110,8 +102,8 @@ void SweptFiles::share_memory(uint64_t available_bytes) {
   close_removed();
   uint64_t all_bytes = 0;
   for (const File& file : files_) all_bytes += file.last_used == 0 ? 0 : file.size_bytes;
-  const bool fit = !wants_direct(settings().io_mode, all_bytes, false, available_bytes);
-  kept_share_.set_max(available_bytes / kKeptShare);
+  const bool fit = fit_in_memory(settings().io_mode, all_bytes, available_bytes) != MemoryFit::kNot;
+  kept_share_.adjust(available_bytes);
   uint64_t kept_bytes = kept_share_.bytes();
   for (File& file : files_) {
     if (file.last_used == 0) continue;

@@ -15,6 +15,7 @@
 
 #include "iomgr/base/futex.h"
 #include "iomgr/base/uuid.h"
+#include "iomgr/cache/page_cache_share.h"
 #include "iomgr/read/sequence_predictor.h"
 #include "iomgr/volume/stub/stripe.h"
 
@@ -79,7 +80,7 @@ class SweptFiles {
   void close(File& file);
   void close_removed();
 
-  PageCacheShare kept_share_;
+  PageCacheShare kept_share_{MemoryUse::kKeptPages};
 
   FutexLock lock_;  // guards the members below
   uint32_t clock_ = 0;

@@ -18,6 +18,7 @@
 #include "adapters/share/coordinator/coordinator.h"
 #include "iomgr/base/process/memory_limit.h"
 #include "iomgr/base/size.h"
+#include "iomgr/cache/memory_budget.h"
 
 namespace graphlane::share {
 namespace {
@@ -78,7 +79,7 @@ int run(int argc, char** argv) {
     options.is_budget_given = true;
   } else {
     // The other half is for the jobs' own data.
-    options.budget_bytes = memory_available_bytes() / 2;
+    options.budget_bytes = budget_of(MemoryUse::kBuffers, memory_available_bytes());
   }
   if (const char* order = ::secure_getenv("GRAPHLANE_SHARE_ORDER")) {
     if (std::string_view(order) == "graph") {

@@ -10,6 +10,7 @@
 #include "iomgr/base/files/atomic_file.h"
 #include "iomgr/base/files/file_io.h"
 #include "iomgr/base/process/memory_limit.h"
+#include "iomgr/cache/memory_budget.h"
 
 namespace graphlane::share {
 
@@ -50,7 +51,7 @@ Outcome<Fd> read_label_file(int directory, const std::string& name, uid_t owner,
       parse_label_header({head, *got}, size_bytes, graph_hash, chunk_bytes, partition_bytes);
   if (!header) return make_error(EINVAL, "{}: {}", file_name, header.error().text);
   // Overlapping ranges can make labels larger than memory.
-  if (size_bytes > std::min(bytes_max, memory_available_bytes() / 2)) {
+  if (size_bytes > std::min(bytes_max, budget_of(MemoryUse::kBuffers, memory_available_bytes()))) {
     return make_error(ENOMEM, "{}: no memory for {} bytes", file_name, size_bytes);
   }
   auto memory = make_memory(size_bytes);

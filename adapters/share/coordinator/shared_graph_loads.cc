@@ -10,11 +10,11 @@
 #include "adapters/share/coordinator/shared_graph.h"
 #include "adapters/share/memory/sealed_memory.h"
 #include "iomgr/base/process/memory_limit.h"
+#include "iomgr/cache/memory_budget.h"
 
 namespace graphlane::share {
 namespace {
 
-constexpr uint64_t kFreeBytesMin = uint64_t{6} << 20;  // of memory that packed units leave free
 // Prefetch reads are this large, so that a disk hardly seeks for them. They are smaller where the
 // prefetched bytes would make fewer than kReadsOfAhead reads, so that some are always in flight.
 constexpr uint64_t kReadBytes = uint64_t{16} << 20;
@@ -238,8 +238,8 @@ void SharedGraph::keep_packed(uint32_t unit, PackedStore::Packed packed) {
   const uint64_t used_max_bytes = buffers_.used_bytes_lately();
   const uint64_t soon_bytes = used_max_bytes - buffers_.used_bytes();
   const uint64_t room_bytes = memory_available_bytes() + packed_.bytes();
-  const uint64_t free_bytes = soon_bytes + std::max(room_bytes / 32, kFreeBytesMin);
-  uint64_t budget_bytes = room_bytes - std::min(room_bytes, free_bytes);
+  const uint64_t packed_bytes = budget_of(MemoryUse::kPackedBuffers, room_bytes);
+  uint64_t budget_bytes = packed_bytes - std::min(packed_bytes, soon_bytes);
   if (options_.is_budget_given) {
     const uint64_t given_bytes = buffers_.budget_bytes();
     budget_bytes = std::min(budget_bytes, given_bytes - std::min(given_bytes, used_max_bytes));

@@ -13,7 +13,6 @@ namespace {
 
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr size_t kTextMax = 1024;
-constexpr uint64_t kShort = 32 << 20;  // below this, memory is short
 
 using Pieces = std::initializer_list<const char*>;
 
@@ -190,19 +189,6 @@ uint64_t memory_available_bytes(const char* root) {
   }
   return available;
 }
-
-uint64_t cache_budget_of(uint64_t room_bytes) {
-  constexpr uint64_t kLeftAlone = 128 << 20;
-  return room_bytes > kLeftAlone ? (room_bytes - kLeftAlone) / 2 : 0;
-}
-
-uint64_t given_budget_of(uint64_t room_bytes) { return room_bytes - std::min(room_bytes, kShort); }
-
-uint64_t reclaimable_budget_of(uint64_t room_bytes) {
-  return room_bytes - std::min(room_bytes, std::max(room_bytes / 8, kShort / 2));
-}
-
-uint64_t page_cache_budget_of(uint64_t room_bytes) { return room_bytes / 8 * 5; }
 
 bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked) {
   const bool by_memory = mode == IoMode::kAuto && !asked;

@@ -22,19 +22,6 @@ Result<IoMode> parse_io_mode(const char* name);
 // and /sys are.
 uint64_t memory_available_bytes(const char* root = "");
 
-// The budgets of caches. `room_bytes` is the free memory plus what the cache holds already.
-//
-// A cache that the kernel cannot reclaim: half of what there is beyond 128 MiB.
-uint64_t cache_budget_of(uint64_t room_bytes);
-// A reclaimable cache (mapped_cache.h): all but an eighth, at least 16 MiB.
-uint64_t reclaimable_budget_of(uint64_t room_bytes);
-// A cache in the page cache: five eighths, because its pages evict others that programs have
-// mapped.
-uint64_t page_cache_budget_of(uint64_t room_bytes);
-// A cache with a given budget: all but 32 MiB. It is less than the given budget only where memory
-// is really short.
-uint64_t given_budget_of(uint64_t room_bytes);
-
 // Whether to read a file of `size_bytes` past the page cache. `asked`: the
 // program itself opened it with O_DIRECT.
 bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked);

@@ -134,20 +134,5 @@ TEST_F(SequencePredictorTest, UsedAndUnusedBytesAreCounted) {
   EXPECT_EQ(reads_->stats().unused_bytes, 16 * kMiB) << "nobody came for f";
 }
 
-TEST(PageCacheShareTest, ShrinksWhenItsPagesAreReclaimed) {
-  PageCacheShare share;
-  EXPECT_EQ(share.bytes(), 0u) << "as long as nobody has looked at the memory";
-  share.set_max(64 * kMiB);
-  EXPECT_EQ(share.bytes(), 64 * kMiB);
-  share.record_use(16 * kMiB, 4 * kMiB);
-  EXPECT_EQ(share.bytes(), 48 * kMiB);
-  share.record_use(16 * kMiB, 0);
-  EXPECT_EQ(share.bytes(), 49 * kMiB);
-  for (int times = 0; times < 100; ++times) share.record_use(kMiB, kMiB);
-  EXPECT_EQ(share.bytes(), PageCacheShare::kMin);
-  for (int times = 0; times < 100; ++times) share.record_use(16 * kMiB, 0);
-  EXPECT_EQ(share.bytes(), 64 * kMiB) << "and no more than there is";
-}
-
 }  // namespace
 }  // namespace graphlane
