@@ -8,25 +8,20 @@ from pathlib import Path
 
 import click
 
-from experiments import devices as emulation
-from experiments.options import device_options, spec_of
+from experiments import MODULES
+from experiments.devices import emulated
+from experiments.measure.options import device_options, spec_of
 from experiments.workspace import StepFailed, stop_on_signals
 
-# The name of each command, and the module that it is `main` of.
-MODULES = {"limits": "limits", "compare": "compare", "figure": "figure", "check": "check",
-           "labels": "labels", "report": "report", "everything": "everything", "demo": "demo",
-           "warm-reads": "warm_reads", "mount-reads": "mount_reads",
-           "preload-costs": "preload_costs", "soak": "soak", "kv-stores": "kv_stores",
-           "same-answers": "same_answers"}
 INTERRUPTED = 130
 # Columns of a command's line in --help.
-LINE_MOST = 90
+LINE_MAX = 90
 
 
-def line_of(module: str) -> str:
+def summary_of(module: str) -> str:
     """The line of a command in --help, read from its source: importing those that draw takes seconds."""
-    text = Path(__file__).with_name(f"{module}.py").read_text()
-    return click.Command(module, help=ast.get_docstring(ast.parse(text))).get_short_help_str(LINE_MOST)
+    text = Path(__file__).parent.joinpath(*module.split(".")).with_suffix(".py").read_text()
+    return click.Command(module, help=ast.get_docstring(ast.parse(text))).get_short_help_str(LINE_MAX)
 
 
 class Experiments(click.Group):
@@ -41,8 +36,8 @@ class Experiments(click.Group):
         return super().get_command(ctx, name)
 
     def format_commands(self, ctx, formatter):
-        own = {name: command.get_short_help_str(LINE_MOST) for name, command in self.commands.items()}
-        lines = own | {name: line_of(module) for name, module in MODULES.items()}
+        own = {name: command.get_short_help_str(LINE_MAX) for name, command in self.commands.items()}
+        lines = own | {name: summary_of(module) for name, module in MODULES.items()}
         with formatter.section("Commands"):
             formatter.write_dl(sorted(lines.items()))
 
@@ -80,8 +75,8 @@ AT = click.option("--at", required=True, type=click.Path(file_okay=False, path_t
 @AT
 def up(at, **options):
     """Make devices, and leave them for `limits` and `compare --at DIR`."""
-    with emulation.opened(at.resolve(), create=True) as journal:
-        for device in emulation.up(journal, spec_of(options)):
+    with emulated.open_journal(at.resolve(), create=True) as journal:
+        for device in emulated.up(journal, spec_of(options)):
             click.echo(f"{device.node}  {device.directory}")
 
 
@@ -90,8 +85,8 @@ def up(at, **options):
 def down(at):
     """Undo all that was done at DIR, also after a crash; run it again if
     something was in use."""
-    with emulation.opened(at.resolve()) as journal:
-        emulation.take_down(journal)
+    with emulated.open_journal(at.resolve()) as journal:
+        emulated.take_down(journal)
 
 
 if __name__ == "__main__":

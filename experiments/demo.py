@@ -23,6 +23,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from experiments.paths import BUILD, GRAPHLANE
 from experiments.workspace import (
     Runner,
     StepFailed,
@@ -33,17 +34,13 @@ from experiments.workspace import (
     workspace,
 )
 
-ROOT = Path(__file__).resolve().parent.parent
-BUILD = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
-GRAPHLANE = BUILD / "bin/graphlane"
-
 EDGES_PER_VERTEX = 16
 EDGE_BYTES = 8
 PARTITIONS = 4
 SHARDS = 4
 CAP_SYS_ADMIN = 21  # linux/capability.h
 STRIPE_DEPTH = "1M"
-STRIPED = ["column", "row", "*.adj"]
+STRIPED_GLOBS = ["column", "row", "*.adj"]
 
 
 @dataclass
@@ -62,7 +59,7 @@ class Engine:
 class Run:
     """How one engine fared one way."""
 
-    way: str
+    variant: str
     seconds: float
     result: np.ndarray
     devices: list[dict]  # path, ios, bytes_read; none on plain files
@@ -147,7 +144,7 @@ class Demo:
             for device in devices:
                 device.mkdir()
         words = [word for device in devices for word in ("--device", device)]
-        words += [word for glob in STRIPED for word in ("--stripe", glob)]
+        words += [word for glob in STRIPED_GLOBS for word in ("--stripe", glob)]
         self.undo.callback(self.clear, devices)
         self.run(GRAPHLANE, "create", self.volume, "--stripe-depth", STRIPE_DEPTH, *words)
         for engine in engines:
@@ -164,12 +161,12 @@ class Demo:
 
     # --- the ways ---
 
-    def time(self, way: str, engine: Engine, directory: Path, *prefix, environment=None) -> Run:
+    def time(self, variant: str, engine: Engine, directory: Path, *prefix, environment=None) -> Run:
         start = time.monotonic()
         self.run(*prefix, *engine.command(directory), talkative=True,
                  environment=(engine.environment or {}) | (environment or {}))
         seconds = time.monotonic() - start
-        return Run(way, seconds, engine.result(directory), [])
+        return Run(variant, seconds, engine.result(directory), [])
 
     def native(self, engine: Engine) -> Run:
         return self.time("plain files", engine, engine.plain)
@@ -204,7 +201,7 @@ class Demo:
             if is_mounted(self.mount):
                 self.run(GRAPHLANE, "umount", self.mount)
 
-    def all_ways(self, engine: Engine, no_fuse: str | None) -> list[Run]:
+    def all_variants(self, engine: Engine, no_fuse: str | None) -> list[Run]:
         runs = [self.native(engine), self.preloaded(engine, mountable=no_fuse is None)]
         if no_fuse is None:
             runs.append(self.mounted(engine))
@@ -239,7 +236,7 @@ def show(console: Console, engine: Engine, runs: list[Run]) -> bool:
     """The table of one engine; whether all its results agree."""
     native = runs[0]
     table = Table(box=box.SIMPLE)
-    table.add_column("way", no_wrap=True)
+    table.add_column("variant", no_wrap=True)
     table.add_column("seconds", justify="right")
     table.add_column("result")
     table.add_column("I/Os a device")
@@ -250,7 +247,7 @@ def show(console: Console, engine: Engine, runs: list[Run]) -> bool:
         all_agree &= same
         equal = "equal" if engine.tolerance == 0 else f"equal ±{engine.tolerance:.0e}"
         verdict = "" if run is native else equal if same else "[red]DIFFERENT[/red]"
-        table.add_row(run.way, f"{run.seconds:.2f}", verdict,
+        table.add_row(run.variant, f"{run.seconds:.2f}", verdict,
                       " ".join(str(device["ios"]) for device in run.devices),
                       " ".join(f"{device['bytes_read'] / 2**20:.1f}" for device in run.devices))
     console.print(table)
@@ -322,7 +319,7 @@ def demonstrate(demo: Demo, graph, devices, gridgraph, graphchi, scale, iteratio
     agreed = True
     for engine in engines:
         console.rule(engine.title)
-        agreed &= show(console, engine, demo.all_ways(engine, no_fuse))
+        agreed &= show(console, engine, demo.all_variants(engine, no_fuse))
     if no_fuse is None:
         console.print("Mounted, the kernel keeps what it has read: the devices are asked once.",
                       style="dim")

@@ -70,14 +70,14 @@ def interrupt(*_) -> None:
     raise KeyboardInterrupt
 
 
-def heeded(*numbers) -> list[int]:
+def not_ignored(*numbers) -> list[int]:
     """Those that are not ignored, as nohup has SIGHUP."""
     return [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
 
 
 def stop_on_signals() -> None:
     """SIGTERM, and SIGHUP of a terminal that is closed, unwind the stack as Ctrl-C does."""
-    for number in heeded(signal.SIGTERM, signal.SIGHUP):
+    for number in not_ignored(signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)
 
 
@@ -87,7 +87,7 @@ def signals_held():
     numpy has threads, and one of them would take the signal.)"""
     pending = []
     before = {number: signal.signal(number, lambda number, _: pending.append(number))
-              for number in heeded(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+              for number in not_ignored(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

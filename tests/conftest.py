@@ -13,15 +13,15 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from harness import BUILD, WAIT_SECONDS_MAX, Graphlane, Volume, machine_caches, run  # noqa: E402
 
-from experiments import cgroup  # noqa: E402
-from experiments.journal import retry  # noqa: E402
+from experiments.devices import cgroup  # noqa: E402
+from experiments.devices.journal import retry  # noqa: E402
 from experiments.workspace import StepFailed  # noqa: E402
 
 LITTLE_MEMORY = 260 << 20
 # The files that take longest begin first: a long one that begins last would run alone. A file's
 # tests stay together.
-LONGEST_FIRST = ["power_cut/test_power_cut.py", "algo/test_algorithms.py", "experiments/test_compare.py",
-                 "shim/test_parity.py", "experiments/test_report.py", "shim/test_storm.py",
+LONGEST_FIRST = ["power_cut/test_power_cut.py", "algo/test_algorithms.py", "experiments/measure/test_compare.py",
+                 "shim/test_parity.py", "experiments/figures/test_report.py", "shim/test_storm.py",
                  "engines/test_engines.py", "cli/test_run_programs.py", "fuzz/test_fuzz.py",
                  "fuse/test_large_writes.py"]
 

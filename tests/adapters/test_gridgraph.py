@@ -15,7 +15,7 @@ import pytest
 import graphs
 from harness import BUILD, ROOT, run
 
-from experiments import share_job
+from experiments.workloads import share_sweep
 
 PLENTY = 1 << 40
 COORDINATOR = BUILD / "bin/graphlane-share-coordinator"
@@ -273,14 +273,14 @@ def test_gridgraph_others_end(examples, grid, name):
 def watched(grid: Path, budget_bytes: int):
     """A job that only reads the counters: the partitions granted to all jobs, and the loads for
     them."""
-    kit = ctypes.CDLL(str(share_job.LIBRARY))
+    kit = ctypes.CDLL(str(share_sweep.LIBRARY))
     job, counts = ctypes.c_void_p(), (ctypes.c_uint64 * 14)()  # graphlane_share_statistics
 
     def statistics() -> dict[str, int]:
         assert kit.graphlane_share_get_statistics(job, counts) == 0
         return {"loaded": counts[2], "given": counts[4]}
 
-    options = share_job.Options(budget_bytes=budget_bytes)
+    options = share_sweep.Options(budget_bytes=budget_bytes)
     assert kit.graphlane_share_init_grid(str(grid).encode(), ctypes.byref(options), ctypes.byref(job),
                                          None) == 0
     try:

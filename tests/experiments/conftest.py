@@ -12,7 +12,7 @@ from commands import experiments  # noqa: E402
 
 from harness import BUILD, machine_caches  # noqa: E402
 
-from experiments import cgroup  # noqa: E402
+from experiments.devices import cgroup  # noqa: E402
 from experiments.workspace import StepFailed  # noqa: E402
 
 

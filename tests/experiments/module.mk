@@ -1,1 +1,1 @@
-$(eval $(call gtest,experiments_test,$(wildcard tests/experiments/*_test.cc)))
+$(eval $(call gtest,experiments_test,$(wildcard tests/experiments/*/*_test.cc)))

@@ -1,15 +1,15 @@
 """Made-up results in the format of `python -m experiments`: a test can compute their ratios."""
 
-from experiments import samples
-from experiments.comparison import CEILING, MOUNTED, PRELOADED, STRIPED
-from experiments.devices import Spec
+from experiments.devices.emulated import Spec
+from experiments.measure import samples
+from experiments.workloads.variants import BASELINE, CEILING, MOUNTED, PRELOADED
 
 MB = 1_000_000
 DEVICE_BANDWIDTH = 100 * MB
 BYTES = 2000 * MB  # read by a program from all devices
 # Each way's share of the ceiling.
-SHARE = {STRIPED: 0.5, MOUNTED: 0.6, PRELOADED: 0.9}
-READS = {STRIPED: 1000, MOUNTED: 800, PRELOADED: 600}  # of each device
+SHARE = {BASELINE: 0.5, MOUNTED: 0.6, PRELOADED: 0.9}
+READS = {BASELINE: 1000, MOUNTED: 800, PRELOADED: 600}  # of each device
 
 
 class Described:
@@ -36,16 +36,16 @@ def case_samples(rounds: int = 3, share=SHARE, **differing) -> list[dict]:
     found = []
     for number in range(rounds):
         slower = 1 + number / 100
-        for way, of_ceiling in share.items():
+        for variant, of_ceiling in share.items():
             seconds = BYTES / (DEVICE_BANDWIDTH * count * of_ceiling) * slower
-            counters = {"reads": READS.get(way, 500), "bytes_read": BYTES // count, "writes": 0,
+            counters = {"reads": READS.get(variant, 500), "bytes_read": BYTES // count, "writes": 0,
                         "bytes_written": 0, "busy_seconds": seconds * of_ceiling}
-            found.append({"round": number, "way": way, **case, "seconds": seconds,
-                          "cpu_seconds": seconds / 2, "memory_bytes_most": 1 << 20,
+            found.append({"round": number, "variant": variant, **case, "seconds": seconds,
+                          "cpu_seconds": seconds / 2, "memory_bytes_max": 1 << 20,
                           "device_counters": [counters] * count,
                           "timeline": [[seconds * i / 4, counters["reads"] * count * i // 4,
                                         BYTES * i // 4] for i in range(1, 5)]})
-        found.append({"round": number, "way": CEILING, "device_count": count,
+        found.append({"round": number, "variant": CEILING, "device_count": count,
                       "graph": case["graph"],
                       "bytes_per_second": DEVICE_BANDWIDTH * count / slower})
     return found
@@ -55,7 +55,7 @@ def together(*of_cases: list[dict]) -> list[dict]:
     """The samples of one run: files on the same devices have one ceiling a round."""
     found = []
     for sample in [sample for of_case in of_cases for sample in of_case]:
-        if sample["way"] != CEILING or sample not in found:
+        if sample["variant"] != CEILING or sample not in found:
             found.append(sample)
     return found
 

@@ -17,7 +17,7 @@ import pytest
 from harness import is_mounted, run
 from mounts import mounted  # noqa: F401, fixtures
 
-from experiments.in_memory import stop
+from experiments.goals.in_memory import stop_process
 
 PASSTHROUGH_LINUX = (6, 9)
 
@@ -37,7 +37,7 @@ def stopped(volume, at):
     gave_up = threading.Timer(30, os.kill, [pid, signal.SIGCONT])
     gave_up.start()
     try:
-        stop(pid)
+        stop_process(pid)
         yield
         assert gave_up.is_alive(), "waited for the daemon"
     finally:

@@ -12,7 +12,7 @@ import pytest
 from harness import run, wait_until
 from readers import BLOCK, SIZE, SharedFile, found, taken
 
-from experiments.cgroup import Group
+from experiments.devices.cgroup import Group
 
 OF_PROGRAMS = ["total_rss", "total_mapped_file", "anon", "file_mapped"]  # cgroup version 1, then 2
 

@@ -1,8 +1,0 @@
-"""Engines that compute on stored graphs: `graphlane algo`, and the peers that it is compared with.
-
-    graph.py      the graph, and the formats that it is stored in
-    peers.py      other engines: what they read, and how they are started
-    workload.py   one algorithm, as a workload of comparison.py
-    cases.py      what the figures of all three engines measure and draw alike
-    figures.py    the figures of FlashGraph; hus.py of HUS-Graph, maiter.py of MaiterStore
-"""
