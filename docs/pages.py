@@ -3,7 +3,7 @@
 
 A page of docs/ is Markdown with three more words, each alone on its line:
 
-    {{ include FILE "Heading" }}   the section of a Markdown file of the repository, without its heading
+    {{ include FILE "Heading" }}   a section of a Markdown file, without its heading
     {{ include FILE }}             all of it, without its title
     {{ file FILE }}                a file as it is, for a block of code
 

@@ -43,7 +43,7 @@ const char* way_of(const FileCounters& file) {
     case Origin::kMount: return "devices, over the mount";
     case Origin::kStub: return "devices, without a mount";
     case Origin::kLinked: return "devices, over the mount";
-    case Origin::kWritten: return "the mount: somebody writes it";
+    case Origin::kWritten: return "the mount: a writer has it open";
     case Origin::kDamaged: return "refused: damaged";
     case Origin::kForeign: break;
   }
@@ -92,7 +92,7 @@ void for_each_left(const FileCounters& file, Visit visit) {
     visit(count, "could not be read from the devices");
   }
   if (const uint64_t count = value(file.written_count); count > 0) {
-    visit(count, "somebody was writing the file");
+    visit(count, "a writer had the file open");
   }
   if (const uint64_t count = value(file.small_count); count > 0) {
     visit(count, "small, and the kernel had it in memory of late");

@@ -161,7 +161,7 @@ for _ in range(10_000):  # the kernel tells of the close a moment later
         report = result.stderr
         reads = int(re.search(rf"{at}/s: (\d+) reads", report).group(1))
         assert reads > 1_000, report
-        assert re.search(r"left to FUSE, \d+ calls?: somebody was writing the file", report)
+        assert re.search(r"left to FUSE, \d+ calls?: a writer had the file open", report)
 
 
 WRITES = "import os, sys; os.pwrite(os.open(sys.argv[1], os.O_WRONLY), b'w' * int(sys.argv[2]), 0)"
