@@ -7,22 +7,21 @@
 
 #include "iomgr/base/setup_cookie.h"
 #include "iomgr/base/sys.h"
+#include "iomgr/io/aio_block.h"
 
 namespace graphlane {
 namespace {
 
-// libaio's functions carry symbol versions, which an archive of it cannot bring into the preload
-// library. So only its header is used, and these are its calls. They return what libaio's do: a
-// count, or -errno.
+// These return a count, or -errno.
 int result_of(long status) { return static_cast<int>(status < 0 ? -errno : status); }
 
-int setup(uint32_t depth, io_context_t* context) {
+int setup(uint32_t depth, aio_context_t* context) {
   return result_of(::syscall(SYS_io_setup, depth, context, kSetupCookie));
 }
-int submit_one(io_context_t context, iocb* block) {
+int submit_one(aio_context_t context, iocb* block) {
   return result_of(::syscall(SYS_io_submit, context, 1L, &block));
 }
-int get_events(io_context_t context, long count_min, long count_max, io_event* events) {
+int get_events(aio_context_t context, long count_min, long count_max, io_event* events) {
   return result_of(::syscall(SYS_io_getevents, context, count_min, count_max, events, nullptr));
 }
 
@@ -44,14 +43,7 @@ AioQueue::~AioQueue() {
 void AioQueue::push(LaneIo* io) {
   assert(in_flight_ < depth_);
   iocb* block = free_[--free_count_];
-  const int count = static_cast<int>(io->iov_count);
-  const auto offset = static_cast<long long>(io->part_offset);
-  if (io->op == IoOp::kRead) {
-    io_prep_preadv(block, io->fd, io->iov, count, offset);
-  } else {
-    io_prep_pwritev(block, io->fd, io->iov, count, offset);
-  }
-  block->data = io;
+  *block = aio_block_of(*io, io);
   ++in_flight_;
   int status;
   do {
@@ -65,8 +57,10 @@ void AioQueue::push(LaneIo* io) {
 // Linux 4.18.
 bool AioQueue::wake_by(int event_fd) {
   if (armed_fd_ >= 0) return true;
-  io_prep_poll(&wake_block_, event_fd, POLLIN);
-  wake_block_.data = nullptr;
+  wake_block_ = {};
+  wake_block_.aio_lio_opcode = IOCB_CMD_POLL;
+  wake_block_.aio_fildes = static_cast<uint32_t>(event_fd);
+  wake_block_.aio_buf = POLLIN;
   if (submit_one(context_, &wake_block_) != 1) return false;
   armed_fd_ = event_fd;
   return true;
@@ -89,14 +83,14 @@ Result<uint32_t> AioQueue::reap(std::span<IoCompletion> completions) {
   }
   if (status < 0) return Errno{-status};
   for (int i = 0; i < status; ++i) {
-    if (events[i].data == nullptr) {
+    if (events[i].data == 0) {
       uint64_t value;
       (void)!sys::read(std::exchange(armed_fd_, -1), &value, sizeof value);
       continue;
     }
-    completions[count++] = {.io = static_cast<LaneIo*>(events[i].data),
+    completions[count++] = {.io = reinterpret_cast<LaneIo*>(events[i].data),
                             .result = static_cast<int64_t>(events[i].res)};
-    free_[free_count_++] = events[i].obj;
+    free_[free_count_++] = reinterpret_cast<iocb*>(events[i].obj);
   }
   in_flight_ -= count;
   return count;

@@ -2,7 +2,7 @@
 // asynchronous for O_DIRECT; reads through the page cache block in push().
 #pragma once
 
-#include <libaio.h>
+#include <linux/aio_abi.h>
 
 #include "iomgr/io/io_queue.h"
 
@@ -24,7 +24,7 @@ class AioQueue final : public IoQueue {
   uint32_t in_flight() const override { return in_flight_; }
 
  private:
-  io_context_t context_ = nullptr;
+  aio_context_t context_ = 0;
   uint32_t depth_ = 0;
   uint32_t in_flight_ = 0;
   int armed_fd_ = -1;  // the eventfd that wakes reap()

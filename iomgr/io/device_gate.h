@@ -11,7 +11,7 @@
 //   I/O done ──leave()
 //
 // Threads: everything is safe from any thread. Not across fork(): a child starts with new gates
-// without (shim/read/transfer.h).
+// without (inline_engine.h).
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 

@@ -5,7 +5,7 @@
 //   poll()                 waits until something that was submitted has ended
 //
 // There are two kinds. The mount and the tools have lanes with threads (lanes.h). The preload
-// library does the I/O in the calling thread (shim/read/transfer.h).
+// library does the I/O in the calling thread (inline_engine.h).
 #pragma once
 
 #include "iomgr/volume/parts/lane_io.h"

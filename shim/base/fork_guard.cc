@@ -20,19 +20,19 @@ namespace {
 
 // State of the forking thread, and of its copy in the child.
 struct Forking {
-  alignas(HeldSignals) unsigned char signals[sizeof(HeldSignals)];
+  alignas(BlockedSignals) unsigned char signals[sizeof(BlockedSignals)];
   bool locked;
 };
 thread_local Forking forking;
 
 void begin() {
-  new (forking.signals) HeldSignals();  // constructed first, destroyed last
+  new (forking.signals) BlockedSignals();  // constructed first, destroyed last
   forking.locked = slow_lock.lock();
 }
 
 void end() {
   if (forking.locked) slow_lock.unlock();
-  reinterpret_cast<HeldSignals*>(forking.signals)->~HeldSignals();
+  reinterpret_cast<BlockedSignals*>(forking.signals)->~BlockedSignals();
 }
 
 void end_in_child() {

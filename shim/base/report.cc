@@ -6,7 +6,7 @@
 #include "shim/base/settings.h"
 #include "shim/fd/fd_table.h"
 #include "shim/fd/open_file.h"
-#include "shim/read/queue_pool.h"
+#include "shim/read/queues.h"
 #include "shim/read/read_cache.h"
 #include "shim/read/sweep_step.h"
 #include "shim/share/mapped_pages.h"
@@ -115,7 +115,7 @@ std::string_view program_path() {
 void write_json(ReportText& out) {
   out << "{\"pid\":" << static_cast<uint64_t>(::syscall(SYS_getpid)) << ",\"program\":";
   append_json_string(out, program_path());
-  out << ",\"backend\":\"" << backend_in_use() << "\",\"devices\":[";
+  out << ",\"backend\":\"" << queues.backend_in_use() << "\",\"devices\":[";
   for (uint32_t i = 0; i < device_entries.load(std::memory_order_acquire); ++i) {
     const DeviceCounters& device = device_table[i];
     out << (i > 0 ? "," : "") << "{\"path\":";
@@ -149,7 +149,7 @@ void write_json(ReportText& out) {
 
 void write_table(ReportText& out) {
   out << "graphlane: report of " << program_path() << " (pid "
-      << static_cast<uint64_t>(::syscall(SYS_getpid)) << ", " << backend_in_use() << ")\n";
+      << static_cast<uint64_t>(::syscall(SYS_getpid)) << ", " << queues.backend_in_use() << ")\n";
   for (uint32_t i = 0; i < file_entries.load(std::memory_order_acquire); ++i) {
     const FileCounters& file = file_table[i];
     out << "graphlane:   file   " << file.path.view() << ": " << value(file.read_count)

@@ -12,7 +12,7 @@
 
 #include <atomic>
 
-#include "shim/base/held_signals.h"
+#include "iomgr/base/process/blocked_signals.h"
 #include "shim/base/process.h"
 
 namespace graphlane::shim {
@@ -60,7 +60,7 @@ class SlowLockGuard {
   SlowLockGuard& operator=(const SlowLockGuard&) = delete;
 
  private:
-  const HeldSignals signals_{HeldSignals::kButDeadly};  // constructed first, destroyed last
+  const BlockedSignals signals_{BlockedSignals::kButDeadly};  // constructed first, destroyed last
   SlowLock& lock_;
   const bool held_;
 };

@@ -17,7 +17,7 @@
 #include "shim/base/sum_failures.h"
 #include "shim/locate/foresight.h"
 #include "shim/locate/stub_path.h"
-#include "shim/read/gates.h"
+#include "shim/read/queues.h"
 #include "shim/share/mapped_pages.h"
 #include "shim/write/writer.h"
 

@@ -3,10 +3,10 @@
 #include <cerrno>
 
 #include "iomgr/base/files/reopen.h"
+#include "iomgr/base/process/blocked_signals.h"
 #include "iomgr/volume/name_lock.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/stub/part_record_io.h"
-#include "shim/base/held_signals.h"
 #include "shim/base/process.h"
 #include "shim/base/slow_lock.h"
 #include "shim/base/text.h"

@@ -3,10 +3,10 @@
 #include <new>
 
 #include "iomgr/base/futex.h"
+#include "iomgr/base/process/blocked_signals.h"
 #include "iomgr/base/sys.h"
-#include "shim/base/held_signals.h"
 #include "shim/base/settings.h"
-#include "shim/read/queue_pool.h"
+#include "shim/read/queues.h"
 
 namespace graphlane::shim {
 namespace {
@@ -72,7 +72,7 @@ std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void
   ExtentCache* const cache = read_cache();
   const uint64_t generation = cache == nullptr ? 0 : file.content_generation();
   if (generation == 0 || !is_there(buffer, range.length_bytes)) return {};
-  const HeldSignals signals;  // a handler may also read, and leave by siglongjmp()
+  const BlockedSignals signals;  // a handler may also read, and leave by siglongjmp()
   return cache->read(extents_of(file, generation), range, buffer, engine);
 }
 
@@ -86,7 +86,7 @@ void give_way_to_sharing(bool shares, int64_t now_ms, IoEngine& engine) {
   if (gave.load(std::memory_order_relaxed) == shares) return;
   // It may read several files in turn, some of them alone.
   if (!shares && now_ms - shared_ms.load(std::memory_order_relaxed) < kSharingLastsMs) return;
-  const HeldSignals signals;
+  const BlockedSignals signals;
   if (!changing.lock_patiently()) return;
   if (gave.load(std::memory_order_relaxed) != shares) {
     if (shares) {
@@ -103,7 +103,7 @@ void will_need_cached(const OpenFileRef& file, ByteRange range, IoEngine& engine
   ExtentCache* const cache = read_cache();
   const uint64_t generation = cache == nullptr ? 0 : file.content_generation();
   if (generation == 0) return;
-  const HeldSignals signals;
+  const BlockedSignals signals;
   cache->will_need(extents_of(file, generation), range, engine);
 }
 

@@ -5,12 +5,12 @@
 #include <cerrno>
 
 #include "iomgr/base/memory_order.h"
+#include "iomgr/base/process/blocked_signals.h"
 #include "iomgr/base/process/memory_limit.h"
 #include "iomgr/cache/page_cache_share.h"
 #include "iomgr/read/sequence_predictor.h"
-#include "shim/base/held_signals.h"
 #include "shim/base/settings.h"
-#include "shim/read/queue_pool.h"
+#include "shim/read/queues.h"
 #include "shim/share/shared_reader.h"
 
 namespace graphlane::shim {
@@ -42,7 +42,7 @@ SweepStep::SweepStep(const OpenFileRef& file, ByteRange range)
   const bool is_one = range.length_bytes >= SequencePredictor::kReadMin && !file.direct() &&
                       settings().cache.reads_ahead && is_on_disks(*file) && is_first_process();
   if (!is_one) return;
-  const HeldSignals signals;  // a handler may also read, and leave by siglongjmp()
+  const BlockedSignals signals;  // a handler may also read, and leave by siglongjmp()
   size_bytes_ = file.size();
   swept_.emplace(swept_files.use(*file, size_bytes_));
   if (!*swept_) return;
@@ -59,7 +59,7 @@ SweepStep::SweepStep(const OpenFileRef& file, ByteRange range)
 
 SweepStep::~SweepStep() {
   if (!swept_ || !*swept_) return;
-  const HeldSignals signals;
+  const BlockedSignals signals;
   const int saved_errno = errno;
   if (drops_) drop_from_page_cache(swept_->map(), swept_->parts(), range_);
   SequencePredictor::Prediction next[SequencePredictor::kPredictionsMax];

@@ -1,13 +1,8 @@
-// Moves a striped file's bytes in the calling thread: the library has no thread of its own in a
-// foreign process.
+// Reads and writes of striped files by their parts (iomgr/io/inline_engine.h): in the calling thread,
+// because the library has no thread of its own in a foreign process.
 //
-// A request within one stripe unit is one pread or pwrite on the part. A larger one takes an I/O
-// queue from a small pool (queue_pool.h), sends one I/O to every device, and waits for all. Without
-// a free queue (more threads than queues, a sandbox) it goes device after device. Past the page
-// cache, a disk serves one request at a time (gates.h).
-//
-// Threads, signal handlers: lock-free unless it waits for a disk; signals are blocked while a queue
-// is used, and at gates.
+// Threads, signal handlers: lock-free unless it waits for a disk; signals are blocked while a queue is
+// used, and at gates.
 #pragma once
 
 #include <sys/types.h>

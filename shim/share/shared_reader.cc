@@ -9,18 +9,18 @@
 #include "iomgr/base/files/reopen.h"
 #include "iomgr/base/futex.h"
 #include "iomgr/base/memory_order.h"
+#include "iomgr/base/process/blocked_signals.h"
 #include "iomgr/base/process/memory_limit.h"
 #include "iomgr/base/slot_pool.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/server/server_protocol.h"
 #include "iomgr/volume/parts/lane_io.h"
 #include "iomgr/volume/stub/stub_lock.h"
-#include "shim/base/held_signals.h"
 #include "shim/base/process.h"
 #include "shim/base/settings.h"
 #include "shim/base/slow_lock.h"
 #include "shim/fd/open_file.h"
-#include "shim/read/queue_pool.h"
+#include "shim/read/queues.h"
 #include "shim/read/read_cache.h"
 #include "shim/share/mapped_pages.h"
 
@@ -225,7 +225,7 @@ bool has_room(const OpenFileRef& file) {
   if (wants_direct(mode, file.size(), false)) return false;
   if (!is_first_process()) return true;
   if (file->origin == Origin::kStub) ask_anew(file);
-  const HeldSignals signals;
+  const BlockedSignals signals;
   const Use use(file->sharing);
   return !use || !file->sharing.frames || file->sharing.frames.header().crowded.load(relaxed) == 0;
 }
@@ -259,7 +259,7 @@ void SharedReader::end() {
 
 bool is_read_by_others(const OpenFile& file) {
   if (file.sharing.link_count.load(relaxed) == 0) return false;
-  const HeldSignals signals;
+  const BlockedSignals signals;
   const Use use(file.sharing);
   return use && file.sharing.frames && file.sharing.frames.header().process_count.load(relaxed) > 1;
 }
@@ -285,7 +285,7 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
   if (range.length_bytes < kSharedMin || !is_first_process()) return {};
   if (file->origin == Origin::kStub) ask_anew(file);
   if (reader.link_count.load(relaxed) == 0) return {};
-  const HeldSignals signals;  // a handler may also read, and leave by siglongjmp()
+  const BlockedSignals signals;  // a handler may also read, and leave by siglongjmp()
   const Use use(reader);
   if (!use || reader.link_count.load(relaxed) == 0) return {};
   const SharedHeader& header = reader.frames.header();

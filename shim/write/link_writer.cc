@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "iomgr/base/process/blocked_signals.h"
 #include "iomgr/server/server_protocol.h"
-#include "shim/base/held_signals.h"
 #include "shim/base/process.h"
 #include "shim/base/report.h"
 #include "shim/fd/request.h"
@@ -94,7 +94,7 @@ bool write_past_kernel(int fd, const void* buffer, size_t count, off_t offset, s
   if (count < kPastKernelMin || count % kBlockSize != 0 || count > kMovedMax) return false;
   const OpenFileRef file = acquire_link(fd);
   if (!file) return false;
-  const HeldSignals signals;
+  const BlockedSignals signals;
   const int saved_errno = errno;
   if (offset != kAtFileOffset) {
     *result = write_at(file, fd, buffer, count, static_cast<uint64_t>(offset));

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "iomgr/base/files/reopen.h"
+#include "iomgr/base/process/blocked_signals.h"
 #include "iomgr/volume/parts/promises.h"
-#include "shim/base/held_signals.h"
 #include "shim/base/report.h"
 #include "shim/read/transfer.h"
 
@@ -22,14 +22,14 @@ Fd open_again(int part) {
 
 // Blocks signals, as they wait for a file's write; keeps errno.
 struct Quietly {
-  const HeldSignals signals;
+  const BlockedSignals signals;
   const int saved_errno = errno;
   ~Quietly() { errno = saved_errno; }
 };
 
 // Waits in a way that a signal can end, because any process that may read the part can hold this
 // lock for an unlimited time. 0 or an errno.
-int lock_size(int part, const HeldSignals& signals) {
+int lock_size(int part, const BlockedSignals& signals) {
   constexpr int64_t kPauseMin = 100'000, kPauseMax = 5'000'000;  // ns
   for (int64_t pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
     if (::syscall(SYS_flock, part, LOCK_EX | LOCK_NB) == 0) return 0;
@@ -68,7 +68,7 @@ int sync_sums(const OpenFile& file) {
 class SizeChange {
  public:
   // `signals` null: fails if another process has the right (EWOULDBLOCK).
-  SizeChange(const OpenFile& file, const HeldSignals* signals)
+  SizeChange(const OpenFile& file, const BlockedSignals* signals)
       : file_(file), lock_(open_again(file.parts->buffered(0))) {
     error_ = lock_ ? 0 : errno;
     if (lock_ && signals != nullptr) {
@@ -204,7 +204,7 @@ class SizeChange {
 
 // The first sync of a new file: its parts and their records, then the stub, which records it. After
 // it a power failure leaves no empty file. 0 or an errno.
-int sync_new(const OpenFile& file, const HeldSignals& signals) {
+int sync_new(const OpenFile& file, const BlockedSignals& signals) {
   Layout layout;
   const auto verdict = read_stub(file.stub_fd, kStubSize, &layout);
   if (!verdict || *verdict != StubVerdict::kStub || !layout.is_new) return 0;
@@ -242,7 +242,7 @@ ssize_t write_pieces(const OpenFileRef& file, const Memory& memory, size_t wante
 }
 
 ssize_t write_extending(const OpenFileRef& file, const Memory& memory, size_t wanted, bool append,
-                        uint64_t* offset, const HeldSignals& signals) {
+                        uint64_t* offset, const BlockedSignals& signals) {
   SizeChange change(*file, &signals);
   if (change.error() != 0) return -change.error();
   if (append) *offset = change.size();

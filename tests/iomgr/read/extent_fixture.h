@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "iomgr/read/aio_read_queue.h"
+#include "iomgr/io/aio_read_queue.h"
 #include "iomgr/read/extent_cache.h"
 #include "tests/iomgr/striped_fixture.h"
 #include "tests/sizes.h"

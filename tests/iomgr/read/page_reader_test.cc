@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "iomgr/read/aio_read_queue.h"
+#include "iomgr/io/aio_read_queue.h"
 #include "tests/iomgr/striped_fixture.h"
 #include "tests/sizes.h"
 

@@ -1,4 +1,4 @@
-// HeldSignals: blocks all signals in this thread for a scope. (kButDeadly: except those that end
+// BlockedSignals: blocks all signals in this thread for a scope. (kButDeadly: except those that end
 // the process.)
 //
 // A handler may leave by siglongjmp(). It must not do so while this thread holds a lock, or while
@@ -15,21 +15,21 @@
 
 #include "iomgr/base/sys.h"
 
-namespace graphlane::shim {
+namespace graphlane {
 
-class HeldSignals {
+class BlockedSignals {
  public:
   // kButDeadly admits SIGTERM and its kin where the program has no handler for them. They end the
   // process, with its locks, even while it waits for a filesystem that does not answer.
   enum Which { kAll, kButDeadly };
 
-  explicit HeldSignals(Which which = kAll) {
+  explicit BlockedSignals(Which which = kAll) {
     // SIG_BLOCK also keeps the signals blocked that the program itself blocks.
     set(SIG_BLOCK, which == kAll ? ~uint64_t{0} : ~deadly_signals(), &before_);
   }
-  ~HeldSignals() { set(SIG_SETMASK, before_, nullptr); }
-  HeldSignals(const HeldSignals&) = delete;
-  HeldSignals& operator=(const HeldSignals&) = delete;
+  ~BlockedSignals() { set(SIG_SETMASK, before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
 
   // Admits signals for so long, and runs their handlers. A handler that leaves by siglongjmp()
   // skips this scope's destructor.
@@ -65,4 +65,4 @@ class HeldSignals {
   uint64_t before_ = 0;
 };
 
-}  // namespace graphlane::shim
+}  // namespace graphlane

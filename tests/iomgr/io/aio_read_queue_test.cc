@@ -1,5 +1,5 @@
 // AioReadQueue over real parts: any thread that polls completes reads.
-#include "iomgr/read/aio_read_queue.h"
+#include "iomgr/io/aio_read_queue.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,22 @@
-#include "shim/read/gates.h"
+#include "shim/read/queues.h"
 
 #include "iomgr/base/sys.h"
 #include "iomgr/volume/device_kind.h"
+#include "shim/base/process.h"
 #include "shim/base/settings.h"
+#include "shim/fd/fd_table.h"
 #include "shim/locate/volume_json.h"
 
 namespace graphlane::shim {
+
+constinit InlineQueues queues;
+
+constinit const InlineProcess this_process{
+    .epoch = process_epoch,
+    .fd_floor = internal_fd_floor,
+    .protect = [](int fd) { set_entry(fd, FdEntry::internal()); },
+};
+
 namespace {
 
 constexpr uint32_t kGateCount = 64;

@@ -16,7 +16,7 @@
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
-#include <libaio.h>
+#include <linux/aio_abi.h>
 
 #include <atomic>
 #include <cstdint>
@@ -62,7 +62,7 @@ class AioReadQueue {
 
   enum class State : uint8_t { kNew, kOpening, kOpen, kRefused };
   std::atomic<State> state_{State::kNew};
-  io_context_t context_ = nullptr;
+  aio_context_t context_ = 0;
   std::atomic<uint32_t> under_way_{0};  // I/Os
   std::atomic<bool> reaping_{false};
   std::atomic<uint32_t> reaped_{0};  // counts calls of reap(): the other threads wait for it

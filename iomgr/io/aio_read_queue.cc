@@ -1,4 +1,4 @@
-#include "iomgr/read/aio_read_queue.h"
+#include "iomgr/io/aio_read_queue.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,6 +8,7 @@
 #include "iomgr/base/futex.h"
 #include "iomgr/base/setup_cookie.h"
 #include "iomgr/base/slot_pool.h"
+#include "iomgr/io/aio_block.h"
 
 namespace graphlane {
 namespace {
@@ -59,9 +60,7 @@ bool AioReadQueue::submit(const PartRequest& request, Completion* end) {
 }
 
 void AioReadQueue::submit(Io& io) {
-  io_prep_preadv(&io.block, io.io.fd, io.io.iov, static_cast<int>(io.io.iov_count),
-                 static_cast<long long>(io.io.part_offset));
-  io.block.data = &io;
+  io.block = aio_block_of(io.io, &io);
   iocb* const block = &io.block;
   io.begun.store(true, std::memory_order_release);
   const int saved_errno = errno;
@@ -92,7 +91,7 @@ void AioReadQueue::reap() {
   const long count = ::syscall(SYS_io_getevents, context_, 1L, long{kIoCount}, events, &patience);
   errno = saved_errno;
   for (long i = 0; i < count; ++i) {
-    Io& io = *static_cast<Io*>(events[i].data);
+    Io& io = *reinterpret_cast<Io*>(events[i].data);
     (void)io.begun.load(std::memory_order_acquire);
     end(io, static_cast<int64_t>(events[i].res));
   }
