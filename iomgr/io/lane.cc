@@ -125,15 +125,20 @@ void Lane::push(LaneIo* io, Completion* end) {
   io->owner = end;
   MutexLock lock(mu_);
   waiting_.push(io, LaneQueue::Clock::now());
-  wake_one();
+  // A thread that was woken before takes this one too: I/Os that come together cost one wake-up.
+  if (!is_woken_) wake_one();
 }
 
 // Wakes an idle thread, or else one with room for more in flight.
 void Lane::wake_one() {
-  if (idle_count_ > 0) return work_.notify_one();
+  if (idle_count_ > 0) {
+    is_woken_ = true;
+    return work_.notify_one();
+  }
   for (const auto& worker : workers_) {
     if (!worker->is_awaiting) continue;
     worker->is_awaiting = false;
+    is_woken_ = true;
     constexpr uint64_t kOne = 1;
     (void)!::write(worker->wake.get(), &kOne, sizeof kOne);
     return;
@@ -146,13 +151,14 @@ bool Lane::take(Worker& worker) {
   IoQueue& queue = *worker.queue;
   const auto free_since = LaneQueue::Clock::now();
   MutexLock lock(mu_);
-  worker.is_awaiting = false;
+  worker.is_awaiting = is_woken_ = false;
   while (queue.in_flight() == 0) {
     if (waiting_.empty()) {
       if (stopping_) return false;
       ++idle_count_;
       work_.wait(mu_);
       --idle_count_;
+      is_woken_ = false;
       continue;
     }
     const auto until = waiting_.waits_until(free_since);
@@ -160,12 +166,16 @@ bool Lane::take(Worker& worker) {
     ++idle_count_;
     work_.wait_until(mu_, until);
     --idle_count_;
+    is_woken_ = false;
   }
   // One at a time when other threads are idle would be fairer, but a thread
   // holds the lock only for the arithmetic; preadv of SyncQueue runs unlocked.
   while (!waiting_.empty() && worker.has_room()) {
     LaneBatch* batch = std::exchange(worker.free, worker.free->next);
     waiting_.take(LaneQueue::Clock::now(), batch);
+    // push() of SyncQueue does the I/O itself.
+    const bool is_full = queue.in_flight() + 1 == queue.capacity();
+    if (is_full && !waiting_.empty()) wake_one();
     mu_.unlock();
     for (LaneIo* io = batch->members; io != nullptr; io = io->next) {
       counters_.wait.add(batch->begun - io->arrived);
@@ -173,7 +183,7 @@ bool Lane::take(Worker& worker) {
     queue.push(&batch->io);
     mu_.lock();
   }
-  if (!waiting_.empty()) wake_one();
+  if (!waiting_.empty() && !is_woken_) wake_one();
   worker.is_awaiting = worker.has_room() && worker.wake && queue.wake_by(worker.wake.get());
   return true;
 }

@@ -114,6 +114,9 @@ class Lane {
   CondVar work_;                             // an I/O waits, or stopping_
   CondVar freed_;                            // the free list has an entry
   uint32_t idle_count_ GUARDED_BY(mu_) = 0;  // threads that wait for work_
+  // A thread was woken, and none has looked at waiting_ since. Each that looks takes what it has
+  // room for and wakes another one for the rest.
+  bool is_woken_ GUARDED_BY(mu_) = false;
   LaneQueue waiting_ GUARDED_BY(mu_);
   LaneIo* free_ GUARDED_BY(mu_) = nullptr;
   bool stopping_ GUARDED_BY(mu_) = false;
