@@ -262,7 +262,7 @@ docs: $(DOCS)/venv/.made ## build this project's site in build/docs/site (needs 
 	@echo $(DOCS)/site/index.html
 
 .PHONY: lint
-lint: ## look for mistakes in format, Python, scripts, words and manual pages (needs the network, once)
+lint: ## look for mistakes in format, Python and its types, scripts, words and manual pages (needs the network, once)
 	@make/lint
 
 .PHONY: format

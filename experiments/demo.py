@@ -1,7 +1,7 @@
 """`make demo`: unmodified engines compute on a graph that lies striped over
 several devices, and get what they get on plain files.
 
-Each engine runs three ways: on plain files; on the volume with Graphlane's
+Each engine runs in three variants: on plain files; on the volume with Graphlane's
 library preloaded; on the volume mounted as a filesystem. The results are
 compared, and the devices' I/Os counted. One run each, on files that are in
 memory: this shows that it works, not how fast it is.
@@ -57,7 +57,7 @@ class Engine:
 
 @dataclass
 class Run:
-    """How one engine fared one way."""
+    """One run of an engine in one variant."""
 
     variant: str
     seconds: float
@@ -159,7 +159,7 @@ class Demo:
             for device in devices:
                 shutil.rmtree(device / f"graphlane-{uuid}", ignore_errors=True)
 
-    # --- the ways ---
+    # --- the variants ---
 
     def time(self, variant: str, engine: Engine, directory: Path, *prefix, environment=None) -> Run:
         start = time.monotonic()
@@ -324,7 +324,7 @@ def demonstrate(demo: Demo, graph, devices, gridgraph, graphchi, scale, iteratio
         console.print("Mounted, the kernel keeps what it has read: the devices are asked once.",
                       style="dim")
     else:
-        console.print(f"left out: the mounted way, because {no_fuse}", soft_wrap=True)
+        console.print(f"left out: mounted, because {no_fuse}", soft_wrap=True)
     console.print("All results agree." if agreed else "RESULTS DIFFER.",
                   style="green" if agreed else "red")
     return agreed

@@ -1,6 +1,7 @@
-"""Measures everything, and writes DIR/report.html: the devices' limits, the goals, CSMqGraph's figures on
-disks and on SSDs, GraphM's on disks, and the cost of its labels. --graph and --scale are for CSMqGraph's
-figures.
+"""Runs all measurements, and writes DIR/report.html.
+
+These are the devices' limits, the goals, CSMqGraph's figures on disks and on SSDs, GraphM's on disks, and the
+cost of its labels. The options --graph and --scale are for CSMqGraph's figures.
 
 The samples stay in DIR too. It takes hours; `--resume` continues after an interruption. Your engines
 come from GRIDGRAPH_BIN, GRIDGRAPH_KIT_BIN, GRAPHCHI_ROOT, GRAPHCHI_KIT_BIN and

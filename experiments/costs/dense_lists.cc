@@ -1,9 +1,9 @@
-// How many lists a second one thread gets, where every vertex asks for its own: from cached pages,
-// from cached pages without merging in the engine (a task for each list), and from memory.
+// How many lists a second one thread gets, where every vertex asks for its own list. Three variants:
+// from cached pages, from cached pages with a task for each list (no merging), and from memory.
 //
 //   make dense_lists
-//   build/release/experiments/dense_lists GRAPH [ROUNDS [WAY]]     GRAPH is what `graphlane convert --to lists` made;
-//                                                                  WAY (0, 1, 2): only this one, for perf
+//   build/release/experiments/dense_lists GRAPH [ROUNDS [VARIANT]]     GRAPH is what `graphlane convert --to lists` made;
+//                                                                  VARIANT (0, 1, 2): only this one, for perf
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -39,7 +39,7 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-struct Way {
+struct Variant {
   const char* name;
   GraphOptions options;
   std::unique_ptr<Graph> graph = nullptr;
@@ -48,16 +48,16 @@ struct Way {
   uint64_t sum = 0;
 };
 
-bool sweep(Way& way, WorkerPool& pool) {
+bool sweep(Variant& variant, WorkerPool& pool) {
   Look look;
-  Engine<Look> engine(*way.graph, pool, look);
+  Engine<Look> engine(*variant.graph, pool, look);
   const double begin = cpu_seconds();
   if (const Outcome<void> done = engine.run(); !done) {
     return std::fprintf(stderr, "%s\n", done.error().text.c_str()), false;
   }
-  way.seconds.push_back(cpu_seconds() - begin);
-  way.lists = look.lists;
-  way.sum = look.sum;
+  variant.seconds.push_back(cpu_seconds() - begin);
+  variant.lists = look.lists;
+  variant.sum = look.sum;
   return true;
 }
 
@@ -68,30 +68,31 @@ double median(std::vector<double> values) {
 
 int compare(const std::string& path, int rounds, int only) {
   constexpr uint64_t kCache = uint64_t{2} << 30;  // only what is used of it takes memory
-  Way all[] = {{"in memory", {.in_memory = true}},
-               {"cached, merged in the engine", {.cache_bytes = kCache}},
-               {"cached, a task for each list",
-                {.cache_bytes = kCache, .variant = {.merge = Merge::kPages}}}};
-  std::span<Way> ways(all);
-  if (only >= 0) ways = ways.subspan(static_cast<size_t>(only), 1);
+  Variant all[] = {{"in memory", {.in_memory = true}},
+                   {"cached, merged in the engine", {.cache_bytes = kCache}},
+                   {"cached, a task for each list",
+                    {.cache_bytes = kCache, .variant = {.merge = Merge::kPages}}}};
+  std::span<Variant> variants(all);
+  if (only >= 0) variants = variants.subspan(static_cast<size_t>(only), 1);
   WorkerPool pool(1);
-  for (Way& way : ways) {
-    auto graph = Graph::open(path, way.options);
+  for (Variant& variant : variants) {
+    auto graph = Graph::open(path, variant.options);
     if (!graph) return std::fprintf(stderr, "%s\n", graph.error().text.c_str()), 1;
-    way.graph = std::move(*graph);
-    if (!sweep(way, pool)) return 1;  // fills the cache
-    way.seconds.clear();
+    variant.graph = std::move(*graph);
+    if (!sweep(variant, pool)) return 1;  // fills the cache
+    variant.seconds.clear();
   }
   for (int round = 0; round < rounds; ++round) {
-    for (Way& way : ways) {
-      if (!sweep(way, pool)) return 1;
+    for (Variant& variant : variants) {
+      if (!sweep(variant, pool)) return 1;
     }
   }
-  for (const Way& way : ways) {
-    if (way.sum != ways[0].sum) return std::fprintf(stderr, "%s: other lists\n", way.name), 1;
-    std::printf("%-30s %6.1f M lists/s   %6.2f of in memory\n", way.name,
-                static_cast<double>(way.lists) / median(way.seconds) * 1e-6,
-                median(ways[0].seconds) / median(way.seconds));
+  for (const Variant& variant : variants) {
+    if (variant.sum != variants[0].sum)
+      return std::fprintf(stderr, "%s: other lists\n", variant.name), 1;
+    std::printf("%-30s %6.1f M lists/s   %6.2f of in memory\n", variant.name,
+                static_cast<double>(variant.lists) / median(variant.seconds) * 1e-6,
+                median(variants[0].seconds) / median(variant.seconds));
   }
   return 0;
 }
@@ -100,7 +101,7 @@ int compare(const std::string& path, int rounds, int only) {
 }  // namespace graphlane::semiext
 
 int main(int argc, char** argv) {
-  if (argc < 2) return std::fputs("usage: dense_lists GRAPH [ROUNDS [WAY]]\n", stderr), 2;
+  if (argc < 2) return std::fputs("usage: dense_lists GRAPH [ROUNDS [VARIANT]]\n", stderr), 2;
   return graphlane::semiext::compare(argv[1], argc > 2 ? std::atoi(argv[2]) : 5,
                                      argc > 3 ? std::clamp(std::atoi(argv[3]), 0, 2) : -1);
 }

@@ -1,7 +1,7 @@
 """Replays one recorded trace of delta-PageRank's gets on every store: Graphlane's, LMDB, RocksDB, a flat CSR file.
 
-The CSR file is mapped. Each store has the same memory: that of the replay itself, and a share of the lists. `make kv_replay`
-builds the program, with each peer if its library is installed (Debian: liblmdb-dev, librocksdb-dev).
+The CSR file is mapped. Each store has the same memory: that of the replay itself, and a share of the lists.
+The program is built by `make kv_replay`, with each peer if its library is installed (Debian: liblmdb-dev, librocksdb-dev).
 """
 
 import json

@@ -46,8 +46,8 @@ def run(program: Path, environment: dict, *words) -> str:
 
 
 def measure(program: Path, variants: dict, rounds: int, calls_every: int = 5) -> dict:
-    """way -> what -> samples, in nanoseconds. Ways take turns; calls, which take longest to
-    measure, every so many rounds."""
+    """variant -> what -> samples, in nanoseconds. Variants take turns. Calls take longest to measure, so they
+    are measured only every so many rounds."""
     samples = {variant: {} for variant in variants}
     for number in range(rounds + 1):
         for variant, (path, environment) in variants.items():

@@ -23,7 +23,7 @@ from experiments.paths import GRAPHLANE
 from experiments.workspace import StepFailed, workspace
 
 BLOCK = 24 << 20
-SPREAD_DOUBTFUL = 0.25  # (max - min) / median of a way's ratios
+SPREAD_DOUBTFUL = 0.25  # (max - min) / median of a variant's ratios
 
 
 def fio(path: Path, prefix, *words) -> tuple[list[dict], list[str]]:
@@ -52,7 +52,7 @@ def graphlane(*words) -> None:
 
 
 def prepare(directory: Path, undo, size: int, depth: str) -> dict[str, tuple[Path, list]]:
-    """The file, plain and striped. Way -> (path, what goes before the command)."""
+    """The file, plain and striped. Variant -> (path, words before the command)."""
     plain = directory / "plain"
     with plain.open("wb") as file:
         for _ in range(size // BLOCK):

@@ -3,11 +3,13 @@
 //   disk   service = seek(tracks apart) + wait until the sector comes round + bytes / bandwidth
 //   SSD    service = bytes / bandwidth, or 1 / (I/Os a second) if that is longer
 //
-// Seeks follow Lee and Katz (An analytic performance model of disk arrays, SIGMETRICS 1993):
-// a*sqrt(x-1) + b*(x-1) + c for x tracks, with a, b, c such that the shortest, the average and
-// the longest seek are those of the data sheet. The platter never stops: its angle is a function
-// of time, so nothing is drawn by lot, and the wait for a sector of the same track is the time to
-// read up to it. Tracks are skewed: a sequential stream crosses them without waiting.
+// Seeks follow Lee and Katz (An analytic performance model of disk arrays, SIGMETRICS 1993). A seek
+// over x tracks takes a*sqrt(x-1) + b*(x-1) + c, with a, b, c such that the shortest, the average and
+// the longest seek are those of the data sheet.
+//
+// The platter never stops. Its angle is a function of time, so nothing is drawn by lot. The wait for
+// a sector of the same track is the time to read up to it. Tracks are skewed: a sequential stream
+// crosses them without waiting.
 //
 // An idle device saves nothing up: the next I/O takes as long as any. (blkio.throttle lets a device
 // serve at once what it may serve in the next tenth of a second. One thread that reads from many

@@ -12,9 +12,10 @@ The loop device is an ordinary block device: its scheduler, its merging and its 
 of a volume; the other half is left for the OS striped volume. So both are there at the same time,
 and a comparison can take turns.
 
-    DIR/undo.jsonl     what was done, see journal.py
-    DIR/devices.json   what there is
-    DIR/store/i        the bytes: of a tmpfs, or on the disk that DIR is on
+    DIR/undo.jsonl     the steps to undo, see journal.py
+    DIR/devices.json   the devices
+
+    DIR/store/i        the bytes, in a tmpfs or on DIR's disk
     DIR/model-i/disk   the same bytes through disk_model
     DIR/d-i            where the filesystem is mounted
 """
@@ -108,7 +109,7 @@ class Device:
     def size(self) -> int:
         return int(Path("/sys/block", self.loop, "size").read_text()) * SECTOR
 
-    def counters(self) -> dict[str, int]:
+    def counters(self) -> dict[str, float]:
         """I/Os that reached the device after merging, their bytes, and how long it had any:
         since it was attached."""
         fields = Path("/sys/block", self.loop, "stat").read_text().split()
@@ -387,5 +388,5 @@ def existing(directory: Path):
         ours = Devices(journal, Spec(**description["spec"]), devices)
         if ours.spec.kind == "flash":  # this process may be in another control group
             ours.note_limits()
-        ours.set_speed(limited=True)  # who was killed may have left them fast
+        ours.set_speed(limited=True)  # a killed process may have left them fast
         yield ours

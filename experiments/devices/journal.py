@@ -1,5 +1,5 @@
-"""The changes to the machine, written down before each step, so that they can be undone from the file
-alone: after an error, a signal, or any end of the process, SIGKILL included.
+"""The changes to the machine, written down before each step. They can be undone from the file alone, after any
+end of the process, SIGKILL included.
 
 A step is undone by what it is known by (a mount point, the file under a loop
 device), never by a number that another program may have been given since.
@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -20,8 +21,8 @@ from experiments.workspace import StepFailed, is_mounted, signals_held
 BUSY_SECONDS_MAX = 8  # until a daemon that was told to go is gone
 JOURNAL = "undo.jsonl"
 # Limits of the blkio controller, version 1: bytes and I/Os a second of a device; 0 is no limit.
-THROTTLES = {f"blkio.throttle.{way}_{unit}_device": unit
-             for way in ("read", "write") for unit in ("bps", "iops")}
+THROTTLES = {f"blkio.throttle.{direction}_{unit}_device": unit
+             for direction in ("read", "write") for unit in ("bps", "iops")}
 
 
 class InUse(StepFailed):
@@ -30,17 +31,17 @@ class InUse(StepFailed):
 
 def command(*words, **options) -> str:
     """The command's output. On failure, the last line of its stderr becomes the error."""
-    words = [str(word) for word in words]
+    line = [str(word) for word in words]
     try:
-        result = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        result = subprocess.run(line, capture_output=True, text=True, stdin=subprocess.DEVNULL,
                                 **options)
     except FileNotFoundError:
-        raise StepFailed(f"{words[0]}: not installed") from None
+        raise StepFailed(f"{line[0]}: not installed") from None
     if result.returncode != 0:
         said = (result.stderr.strip() or result.stdout.strip()).splitlines() or [
             f"exit status {result.returncode}" if result.returncode > 0 else
             f"killed by signal {-result.returncode}"]
-        raise StepFailed(f"{' '.join(words)}: {said[-1]}")
+        raise StepFailed(f"{' '.join(line)}: {said[-1]}")
     return result.stdout
 
 
@@ -165,7 +166,7 @@ def undo_btrfs(files: list[str]) -> None:
                 command("btrfs", "device", "scan", "--forget", f"/dev/{name}p2")
 
 
-UNDO = {"directory": undo_directory, "file": undo_file, "tree": undo_tree, "mount": undo_mount,
+UNDO: dict[str, Callable] = {"directory": undo_directory, "file": undo_file, "tree": undo_tree, "mount": undo_mount,
         "loop": undo_loop, "queue": undo_queue, "throttle": undo_throttle, "cgroup": undo_cgroup,
         "btrfs": undo_btrfs}
 

@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections.abc import Sequence
 
 # Stands for the colour of the text around the figure; no other line has it.
 INK = "#010203"
@@ -76,7 +77,7 @@ def long_bars(groups: list[str], series: dict[str, list[tuple]], axis: str):
     return figure
 
 
-def line(axes, number: int, name: str, places: list[float], values: list[tuple], **style):
+def line(axes, number: int, name: str, places: Sequence[float], values: list[tuple], **style):
     """With the range of each value: (value, least, most), or None."""
     places = [place for place, value in zip(places, values, strict=True) if value is not None]
     values = [value for value in values if value is not None]

@@ -32,7 +32,7 @@ def belongs(sample: dict, cases: list[comparison.Case]) -> bool:
 
 
 def merged(cases: list[comparison.Case]) -> list[comparison.Case]:
-    """The union of several figures' cases, each with all ways that one of the figures needs."""
+    """The union of several figures' cases, each with all variants that one of the figures needs."""
     by_labels = {}
     for case in cases:
         before = by_labels.get(tuple(case.labels().items()), case)

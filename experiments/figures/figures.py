@@ -62,7 +62,7 @@ def draw_bandwidth(found, by: str, axis: str):
 
 
 def draw_speed_up(found):
-    """A panel for each graph and way; for each algorithm a bar for each number of devices."""
+    """A panel for each graph and variant; for each algorithm a bar for each number of devices."""
     cases = summary.cases(found)
     graphs = dict.fromkeys(case["graph"].removesuffix(", weighted") for case in cases)
     variants = [variant for variant in summary.variants(found) if variant != BASELINE]
@@ -87,7 +87,7 @@ def draw_speed_up(found):
 def steps(sample: dict, what: str) -> tuple[list[float], list[float]]:
     """The times between which, and how much a second there."""
     column = COLUMNS.index(what)
-    rows = [[0] * len(COLUMNS)]
+    rows: list[list[float]] = [[0] * len(COLUMNS)]
     for row in sample["timeline"]:
         if row[0] - rows[-1][0] >= STEP_SECONDS_MIN:
             rows.append(row)
@@ -98,7 +98,7 @@ def steps(sample: dict, what: str) -> tuple[list[float], list[float]]:
 
 
 def draw_over_time(found, what: str, axis: str, by: float, total: str):
-    """The middle round of each way: no average of rounds would be one that happened."""
+    """The median round of each variant, because no average of rounds is a round that happened."""
     (case,) = summary.cases(found)
     figure, (axes,) = drawing.panels(1)
     for number, variant in enumerate(summary.variants(found)):
@@ -162,8 +162,7 @@ def draw_scaling(found):
 
 
 def draw_times(found, by: str, axis: str, place, unaffected: str | None = None):
-    """Execution time over something that is tried; one way was measured once, as it makes no
-    difference to that."""
+    """Execution time by a setting. The variant that the setting does not affect was measured once."""
     cases = sorted(summary.cases(found), key=lambda case: place(case[by]))
     figure, (axes,) = drawing.panels(1)
     ticks = range(len(cases))
@@ -192,7 +191,7 @@ def depth_cases(plan: Plan) -> list[Case]:
 
 
 def only_with(part: str | None) -> str:
-    """The way that has no other part."""
+    """The variant with this part alone."""
     return preloaded_without(*(each for each in PARTS if each != part))
 
 

@@ -67,7 +67,7 @@ def by_variant(found: list[dict], what) -> dict[str, list[float]]:
 
 
 def draw_of_variants(found: list[dict], axis: str, what):
-    """A bar for each way, of something that a sample says."""
+    """A bar for each variant, of a value of its samples."""
     (case,) = summary.cases(found)
     figure, (axes,) = drawing.panels(1)
     drawing.bars(axes, [case["algorithm"]], {variant: [median_min_max(values)] for variant, values
@@ -122,7 +122,7 @@ def draw_cache(found):
 
 
 def draw_sweep(found):
-    """For each thing that was tried a bar of every way."""
+    """A group for each case, with a bar for each variant."""
     cases = summary.cases(found)
     figure, (axes,) = drawing.panels(1)
     drawing.bars(axes, [textwrap.fill(case["algorithm"], NAME_WIDTH) for case in cases],

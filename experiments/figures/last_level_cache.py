@@ -38,7 +38,10 @@ def count_by_perf(words) -> tuple[int, int] | None:
         except StepFailed:
             return None
         counts = [line.split(",")[0] for line in out if line.strip() and not line.startswith("#")]
-    return tuple(map(int, counts)) if all(count.isdigit() for count in counts) else None
+    if not all(count.isdigit() for count in counts):
+        return None
+    loads, misses = map(int, counts)
+    return loads, misses
 
 
 def count_by_cachegrind(words) -> tuple[int, int]:

@@ -1,5 +1,4 @@
-"""The published results of CSMqGraph and GridGraph, and of GraphM for concurrent jobs, for comparison with
-the results here.
+"""The published results of CSMqGraph and GridGraph, and of GraphM for concurrent jobs.
 
 Chen, Shi, Feng, Liu, Wang, Yang, Yu: CSMqGraph: Coarse-Grained and Multi-external-storage
 Multi-queue I/O Management for Graph Computing (2019). Up to six disks of 210 MB/s, 16 cores, 8 GB
@@ -33,7 +32,7 @@ class Run:
 
 @dataclass(frozen=True)
 class PaperResult:
-    """A published result for one algorithm; `here` computes the same for a way of a case."""
+    """A published result for one algorithm; `here` computes the same for a variant of a case."""
 
     what: str
     algorithm: str
@@ -116,11 +115,11 @@ def described(case: dict) -> str:
 
 @dataclass(frozen=True)
 class PaperJobsResult:
-    """How many times as much one way needs as GraphM."""
+    """How many times as much one variant needs as GraphM."""
 
     engines: tuple[str, ...]
     what: str
-    of: str  # the way
+    of: str  # the variant
     in_memory: str
     out_of_core: str
     where: str

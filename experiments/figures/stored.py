@@ -1,9 +1,4 @@
-"""The common parts of the three engines' figures.
-
-    Plan          the graph, peers and machine of a measurement
-    algo_case()   one algorithm on one stored form of the graph, by the ways that can compute it
-    of_paper()    makes the figures of a paper
-"""
+"""The common parts of the figures of FlashGraph, HUS-Graph and MaiterStore."""
 
 
 from experiments.figures import drawing
@@ -42,7 +37,7 @@ def variations(found: list[dict]) -> dict[str, list[dict]]:
 
 
 def bars_by_variant(axes, found: list[dict], value, label: str) -> None:
-    """A group for each algorithm, a bar for each way; value(sample) on a logarithmic axis."""
+    """A group for each algorithm, a bar for each variant; value(sample) on a logarithmic axis."""
     cases = summary.cases(found)
     drawing.bars(axes, [one["algorithm"] for one in cases], {
         variant: [median_min_max([value(sample) for sample in summary.select(found, variant=variant, **one)])

@@ -1,5 +1,5 @@
-"""The begin of a report: one sentence, a bar chart of how many times as fast as the OS striped volume each comparison
-was, and what the words mean."""
+"""The beginning of a report: one sentence, a bar chart of each comparison's speed-up over the OS striped volume, and
+what the words mean."""
 
 import statistics
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ QUICK = "A quick run: small graphs, one round. It shows that everything works, a
 
 WORDS = {
     "variant": "how a program gets at the graph's files. The same program and files, in turns.",
-    BASELINE: "btrfs raid0 over the same devices: what one has without Graphlane.",
+    BASELINE: "btrfs raid0 over the same devices: what the system offers without Graphlane.",
     MOUNTED: "through Graphlane's filesystem: no program has to know.",
     PRELOADED: "with Graphlane's library in the program (LD_PRELOAD).",
     SHARED: "several programs that share what they read.",
@@ -58,7 +58,7 @@ class Comparison:
 
 
 def comparisons(runs) -> list[Comparison]:
-    """Each of our ways with the OS striped volume, in each case once."""
+    """Each of our variants beside the OS striped volume, in each case once."""
     found = {}
     for run in runs:
         for case in summary.cases(run.samples):
@@ -103,7 +103,7 @@ def described(one: Comparison) -> str:
 
 
 def draw(found: list[Comparison]):
-    """A group for each case and a bar for each way, as long as it is fast."""
+    """A group for each case and a bar for each variant, as long as the variant is fast."""
     name = described if len({described(one) for one in found}) <= CASES_MAX else lambda one: one.case["algorithm"]
     groups = list(dict.fromkeys(map(name, found)))
     series = {}

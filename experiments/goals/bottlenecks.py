@@ -1,4 +1,4 @@
-"""Why a goal is short: where the time of its worst case went, by what was counted beside it."""
+"""Why a goal is short: where the time of its worst case went, by the counters of its samples."""
 
 import os
 from statistics import median
@@ -22,7 +22,7 @@ def busy(found: list[dict]) -> list[float]:
 
 
 def limit(devices: list[float], share: float, cores: float) -> str:
-    """The bottleneck of a way. `devices`: from busy(); `share`: of the ceiling."""
+    """The bottleneck of a variant. `devices`: from busy(); `share`: of the ceiling."""
     most, least = max(devices), min(devices)
     if share >= AT_LIMIT:
         return "the devices' bandwidth is the limit"
@@ -32,7 +32,7 @@ def limit(devices: list[float], share: float, cores: float) -> str:
         return "devices and cores wait for each other: one read after another, or computation"
     if least < IDLE * most:
         return "one device is the limit, and the others wait for it"
-    return "the devices are busy, but with the ways between reads"
+    return "the devices are busy, but with seeks between reads"
 
 
 def describe_variant(found: list[dict], case: dict, name: str) -> str:
@@ -52,8 +52,8 @@ def describe_variant(found: list[dict], case: dict, name: str) -> str:
 
 
 def explain_case(name: str, other: str = BASELINE):
-    """Both ways of the worst case, and what is to be had at all with the bytes that the other
-    one reads."""
+    """Both variants of the worst case, and how fast the bytes that the other one reads would come at the
+    ceiling."""
     def why(found: list[dict], value: dict) -> str:
         case = value["case"]
         read = summary.bandwidth(found, case, other)

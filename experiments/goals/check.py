@@ -76,7 +76,7 @@ def judge(goal: Goal, measured: dict) -> dict | None:
 
 
 def table(verdicts: list[dict]) -> Table:
-    shown = Table(["goal", "what", "value", "is to be", ""], texts=2, caption=summary.CAPTION)
+    shown = Table(["goal", "what", "value", "target", ""], texts=2, caption=summary.CAPTION)
     for verdict in verdicts:
         shown.add(verdict["name"], verdict["says"],
                   "failed" if "failed" in verdict else samples.format_ratio(verdict),

@@ -69,7 +69,7 @@ def compared(cases: Callable[[Plan], list[Case]]):
 
 
 def read(devices: Devices, plan: Plan, how: dict) -> list[dict]:
-    """In memory for the threads' buffers, and for what is under way, but not for all of the file."""
+    """The memory has room for the threads' buffers and reads in flight, but not for all of the file."""
     cases = [plan.read(threads, count) for count in plan.device_counts
              for threads in READ_THREADS]
     return comparison.measure(devices, cases,
@@ -160,7 +160,7 @@ def speed_up(variant: str, *algorithms: str):
 
 
 def beside_csmqgraph(found: list[dict]) -> dict | None:
-    """Over CSMqGraph with that number of workers which is best for the case."""
+    """The speed-up over CSMqGraph with the number of workers that is best for the case."""
     def one(case):
         rivals = [variant for variant in summary.variants(summary.select(found, **case))
                   if variant.startswith(CSMQGRAPH)]
@@ -176,7 +176,7 @@ def device_ios(found: list[dict]) -> dict | None:
 
 
 def linearity(found: list[dict]) -> dict | None:
-    """The most devices by the fewest, of what as many times the bandwidth would be."""
+    """The bandwidth of most devices over the fewest' bandwidth times the ratio of their numbers."""
     cases = summary.cases(found)
     counts = sorted({case["device_count"] for case in cases})
     if len(counts) < 2:
@@ -192,7 +192,7 @@ def linearity(found: list[dict]) -> dict | None:
 
 
 def overlap(found: list[dict]) -> dict | None:
-    """Wall time by the longer of computation alone and of the same I/O at the ceiling."""
+    """Wall time over the longer of computation alone and the same I/O at the ceiling."""
     (case,) = of_algorithms(found, (OVERLAPPED,))
     alone = summary.seconds(found, case, COMPUTE_ONLY)
     waiting = [summary.device_total(sample, "bytes_read") / speed for sample, speed in
@@ -231,7 +231,7 @@ def small_reads(found: list[dict]) -> dict | None:
 
 
 def foreign_calls(found: list[dict]) -> dict | None:
-    """Nanoseconds more, of the call that has most."""
+    """The nanoseconds that the slowest call takes longer."""
     def one(what):
         more = sorted(b - a for a, b in zip(*nanoseconds(found, what), strict=True))
         return {"ratio": statistics.median(more), "min": more[0], "max": more[-1],
@@ -264,70 +264,70 @@ UNMODIFIED = [("transparent", "unmodified jobs that share", SHARED),
 LARGE_BY_FOUR = [(in_memory.BLOCK, 4, False), (in_memory.BLOCK, 4, True)]
 
 GOALS = [
-    *(Goal(f"{kind}-{variant}-reads", f"24 MiB reads {variant}, share of the {kind}s' ceiling, at worst",
+    *(Goal(f"{kind}-{variant}-reads", f"24 MiB reads {variant}: worst share of the {kind}s' ceiling",
            f"reads, {kind}", ceiling_share(variant), limit, why=bottlenecks.explain_case(variant))
       for kind in ["hdd", "ssd"] for variant, limit in [(PRELOADED, 0.97), (MOUNTED, 0.95)]),
-    Goal("hdd-linear", "bandwidth of the most devices by as many times that of two",
+    Goal("hdd-linear", "scaling of bandwidth from two devices to all (1: linear)",
          "reads, hdd", linearity, 0.95, why=bottlenecks.explain_case(PRELOADED)),
-    *(Goal(f"hdd-{name}-{variant}", f"{name} {variant} over the OS striped volume", "grid, hdd",
+    *(Goal(f"hdd-{name}-{variant}", f"{name} {variant}: speed-up over the OS striped volume", "grid, hdd",
            speed_up(variant, name), 2.2 if name == "pagerank" else 1.4, why=bottlenecks.explain_case(variant))
       for name in ["pagerank", "wcc", "bfs", "spmv"] for variant in [PRELOADED, MOUNTED]),
-    *(Goal(f"ssd-engines-{variant}", f"the slowest algorithm {variant} over the OS striped volume",
+    *(Goal(f"ssd-engines-{variant}", f"slowest algorithm {variant}: speed-up over the OS striped volume",
            "grid, ssd", speed_up(variant), 1.0, why=bottlenecks.explain_case(variant)) for variant in [PRELOADED, MOUNTED]),
-    Goal("hdd-csmqgraph", "preloaded over CSMqGraph with its best number of workers, at worst",
+    Goal("hdd-csmqgraph", "preloaded: worst speed-up over CSMqGraph with its best number of workers",
          "grid, hdd", beside_csmqgraph, 1.0, why=why_beside_csmqgraph),
-    *(Goal(f"hdd-half-cached-{variant}", f"{HALF_CACHED} {variant}, memory for half of the edges, over "
+    *(Goal(f"hdd-half-cached-{variant}", f"{HALF_CACHED} {variant}, memory for half of the edges: speed-up over "
            "the OS striped volume", "grid, half cached, hdd", speed_up(variant), 3.0,
            why=bottlenecks.explain_case(variant)) for variant in [PRELOADED, MOUNTED]),
-    Goal("hdd-from-memory", "of a file twice the cache, swept again: served from memory",
+    Goal("hdd-from-memory", "sweeps over twice the cache: share of bytes served from memory",
          "sweeps, hdd", from_memory, 0.45, why=bottlenecks.explain_case(PRELOADED)),
-    *(Goal(f"hdd-graphchi-{variant}", f"shards {variant} over the OS striped volume, at worst",
+    *(Goal(f"hdd-graphchi-{variant}", f"shards {variant}: worst speed-up over the OS striped volume",
            "shards, hdd", speed_up(variant), 1.2, why=bottlenecks.explain_case(variant)) for variant in [PRELOADED, MOUNTED]),
-    Goal("hdd-device-ios", "device I/Os of wcc preloaded by those of the OS striped volume",
+    Goal("hdd-device-ios", "wcc preloaded: device I/Os over those of the OS striped volume",
          "grid, hdd", device_ios, 0.73, at_most=True, why=bottlenecks.explain_case(PRELOADED)),
-    Goal("hdd-overlap", f"{OVERLAPPED} by the longer of its computation and its I/O alone",
+    Goal("hdd-overlap", f"{OVERLAPPED}: time over the longer of its computation and its I/O",
          "grid, hdd", overlap, 1.10, at_most=True, why=bottlenecks.explain_case(PRELOADED)),
-    *(Goal(f"{kind}-import", "import by what the devices can write", f"import, {kind}",
+    *(Goal(f"{kind}-import", "import: share of what the devices can write", f"import, {kind}",
            import_share, 0.9, why=bottlenecks.explain_import) for kind in ["hdd", "ssd"]),
-    Goal("jobs-kit-in-turn", "jobs by the kit over one after the other", "jobs in turn, hdd",
+    Goal("jobs-kit-in-turn", "jobs with the kit: speed-up over one after the other", "jobs in turn, hdd",
          jobs_goals.speed_up_over(KIT, IN_TURN), 13, why=bottlenecks.explain_case(KIT, IN_TURN)),
-    Goal("jobs-kit-at-once", "jobs by the kit over all at once", "jobs at once, hdd",
+    Goal("jobs-kit-at-once", "jobs with the kit: speed-up over all at once", "jobs at once, hdd",
          jobs_goals.speed_up_over(KIT, BASELINE), 13, why=bottlenecks.explain_case(KIT)),
-    *(Goal(f"jobs-{name}", f"{jobs} over all at once", "jobs at once, hdd",
+    *(Goal(f"jobs-{name}", f"{jobs}: speed-up over all at once", "jobs at once, hdd",
            jobs_goals.speed_up_over(variant, BASELINE), 6, why=bottlenecks.explain_case(variant))
       for name, jobs, variant in UNMODIFIED),
     *(Goal(f"jobs-memory-{name}", f"in memory: {says}", "jobs in memory, hdd",
            jobs_goals.speed_up_over(variant, other), limit, why=bottlenecks.explain_case(variant, other))
       for name, says, variant, other, limit in [
-          ("kit-in-turn", "jobs by the kit over one after the other", KIT, IN_TURN, 2.6),
-          ("kit-at-once", "jobs by the kit over all at once", KIT, BASELINE, 1.7),
-          *((name, f"{jobs} over all at once", variant, BASELINE, 0.95)
+          ("kit-in-turn", "jobs with the kit: speed-up over one after the other", KIT, IN_TURN, 2.6),
+          ("kit-at-once", "jobs with the kit: speed-up over all at once", KIT, BASELINE, 1.7),
+          *((name, f"{jobs}: speed-up over all at once", variant, BASELINE, 0.95)
             for name, jobs, variant in UNMODIFIED)]),
-    *(Goal(f"jobs-{name}-bytes", f"device bytes of jobs {variant} by those of the one that reads most",
+    *(Goal(f"jobs-{name}-bytes", f"jobs {variant}: device bytes over those of the job that reads most",
            f"jobs {those}, hdd", jobs_goals.bytes_over_largest(variant), 1.2, at_most=True,
            why=bottlenecks.explain_jobs_bytes(variant))
       for name, variant, those in [("kit", KIT, "in turn"), ("transparent", SHARED, "together"),
                                ("mapped", MAPPED, "together")]),
-    *(Goal(f"jobs-{name}-alone", f"one job alone, {variant}, by its time {PRELOADED}",
+    *(Goal(f"jobs-{name}-alone", f"one job alone, {variant}: time over its time {PRELOADED}",
            "jobs in turn, hdd", jobs_goals.time_alone(variant), 1.03, at_most=True,
            why=bottlenecks.explain_case(variant, PRELOADED))
       for name, variant in [("kit", KIT), ("transparent", SHARED)]),
-    Goal("jobs-kit-turns", "waiting for turns by the jobs' time", "jobs at once, hdd",
+    Goal("jobs-kit-turns", "jobs with the kit: share of time that they wait for turns", "jobs at once, hdd",
          jobs_goals.turn_wait_share, 0.15, at_most=True, why=bottlenecks.explain_turns),
-    Goal("jobs-kit-memory", "bytes of partitions in memory, at most, by those of the edges",
+    Goal("jobs-kit-memory", "jobs with the kit: most bytes of partitions in memory over bytes of edges",
          "jobs at once, hdd", jobs_goals.copies, 1.0, at_most=True, why=bottlenecks.explain_copies),
-    Goal("memory-preloaded-4K", "preloaded 4 KiB preads over native ones", "memory",
+    Goal("memory-preloaded-4K", "preloaded 4 KiB preads: speed over native ones", "memory",
          small_reads, 0.95, why=why_calls),
-    Goal("memory-preloaded-24M", "preloaded 24 MiB preads over native ones", "memory",
+    Goal("memory-preloaded-24M", "preloaded 24 MiB preads: speed over native ones", "memory",
          in_memory_share(in_memory.OVER_MOUNT, LARGE), 0.98,
          why=bottlenecks.explain_large_reads(in_memory.OVER_MOUNT, in_memory.PLAIN)),
-    Goal("memory-mounted-24M", "24 MiB reads of the mount by four threads over native ones",
+    Goal("memory-mounted-24M", "mounted 24 MiB reads by four threads: speed over native ones",
          "memory", in_memory_share(in_memory.MOUNTED, *LARGE_BY_FOUR), 0.55,
          why=bottlenecks.explain_large_reads(in_memory.MOUNTED, in_memory.PLAIN)),
-    Goal("memory-mounted-plain", "the same of a plain file, which the kernel reads by itself",
+    Goal("memory-mounted-plain", "the same of a plain file, which the kernel passes through",
          "memory",
          in_memory_share(in_memory.UNSTRIPED, *LARGE_BY_FOUR), 0.97,
          why=bottlenecks.explain_large_reads(in_memory.UNSTRIPED, in_memory.PLAIN)),
-    Goal("memory-foreign-calls", "nanoseconds more of a call on a foreign descriptor", "memory",
+    Goal("memory-foreign-calls", "nanoseconds that a call on a foreign descriptor takes longer", "memory",
          foreign_calls, 10, at_most=True, why=why_calls),
 ]

@@ -1,8 +1,8 @@
 """The cost of reads from memory, for the goals: a few of the questions of mount_reads.py and
 preload_costs.py.
 
-A sample has the way, the kind of read, and bytes a second or, for small calls, nanoseconds, because
-fio itself takes longer than those.
+A sample has the variant, the kind of read, and bytes a second. Small calls have nanoseconds instead, because
+fio itself takes longer than they do.
 """
 
 import os
@@ -27,7 +27,7 @@ OVER_MOUNT = "preloaded over a mount"
 MOUNTED = "mounted"
 UNSTRIPED = "mounted, not striped"  # which the kernel reads without the daemon, where it can
 KINDS = [("read", BLOCK, 1, False), ("read", BLOCK, 4, False), ("read", BLOCK, 4, True)]
-# As preload_costs.c calls them: small reads, and calls that are none of our business.
+# As preload_costs.c calls them: small reads, and calls on descriptors that the library does not serve.
 SMALL = "pread 4 KiB"
 FOREIGN = "foreign"
 CALLS = {"dup and close, foreign": 2}  # where it is not one

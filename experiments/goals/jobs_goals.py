@@ -104,7 +104,7 @@ def by_job_count(found: list[dict], variant: str) -> tuple[list[dict], list[dict
 
 
 def speed_up_over(variant: str, of: str):
-    """How many times as long the other way takes for all of them."""
+    """How many times as long the other variant takes for all of them."""
     def value(found: list[dict]) -> dict | None:
         _, ours = by_job_count(found, variant)
         both = [case for case in summary.cases(ours) if summary.select(found, variant=of, **case)]

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -29,7 +30,7 @@ SOURCE = 0
 
 @dataclass
 class Case:
-    graph: object  # graphlane.Graph
+    graph: Any  # graphlane.Graph
     graphar: Path
     scratch: Path
 
@@ -170,7 +171,7 @@ def run(words: list[str]) -> str:
     return ended.stdout
 
 
-# The name, the way, the module that it needs.
+# The name, how it reads the graph, the module that it needs.
 ENGINES: list[tuple[str, str, str, Callable]] = [
     ("Graphlane semiext", "`lists`, the reference", "numpy", by_graphlane("semiext")),
     ("Graphlane hybrid", "`dual`", "numpy", by_graphlane("dual")),
@@ -220,7 +221,7 @@ def table(case: Case) -> tuple[list[str], int]:
     """The lines of the table, and how many answers differ."""
     graph = case.graph
     lines = [f"R-MAT, {graph.num_vertices} vertices, {graph.num_arcs} weighted arcs.", "",
-             "| engine | way | " + " | ".join(f"{name}: s; difference" for name in ALGORITHMS) + " |", "|---" * (2 + len(ALGORITHMS)) + "|"]
+             "| engine | reads | " + " | ".join(f"{name}: s; difference" for name in ALGORITHMS) + " |", "|---" * (2 + len(ALGORITHMS)) + "|"]
     references, wrong = {}, 0
     for engine, variant, module, compute in ENGINES:
         if reason := missing(module):

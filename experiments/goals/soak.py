@@ -130,7 +130,7 @@ class Soak:
                        for words, said in before.items() if said != self.alone[words]]
 
     def new_job(self, directory: Path, job_seconds: float) -> Job:
-        (fate,) = self.chance.choices(list(FATES), FATES.values())
+        (fate,) = self.chance.choices(list(FATES), list(FATES.values()))
         return Job(self.any_words(), directory, fate, at=self.chance.uniform(0, job_seconds),
                    rest=self.chance.uniform(0.1, 3))
 

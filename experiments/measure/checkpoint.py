@@ -1,8 +1,6 @@
-"""Samples as they are measured, kept until their command has ended. After an interruption, --resume goes
-on from them.
+"""The samples of a command that has not ended. After an interruption, --resume continues from them.
 
-A line of JSON each. The first says by what options it was begun, the others what was measured, at
-which commit.
+Each line is JSON. The first has the options of the command, the others a sample and its commit.
 """
 
 import json
@@ -46,7 +44,7 @@ class Checkpoint:
             if resume and path.exists():
                 self.load(begun)
             else:
-                if path.exists():  # hours, perhaps, of who forgot --resume
+                if path.exists():  # perhaps hours of samples, and --resume was forgotten
                     path.replace(path.with_name(path.name + "~"))
                 path.write_text(json.dumps({"options": begun}) + "\n")
         except OSError as error:

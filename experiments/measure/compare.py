@@ -1,10 +1,10 @@
-"""How much of the devices does each way of using them give a program?
+"""How much of the devices' bandwidth does each variant give a program?
 
 One workload runs on the OS striped volume (btrfs raid0), on Graphlane's mount, and with
-Graphlane preloaded, over the same devices and taking turns; each round also asks fio for
-the devices' own ceiling. Caches are dropped before each sample, unless all is to be in
-memory. What counts are ratios of medians; the range of the rounds' own ratios stands
-beside, with a ? where it is wide.
+Graphlane preloaded. They take turns on the same devices. Each round also measures the
+devices' own ceiling by fio. Caches are dropped before each sample, unless all is to be in
+memory. The results are ratios of medians, with the range of the rounds' own ratios. A ?
+marks a wide range.
 """
 
 import math
@@ -58,7 +58,7 @@ def was_given(option: str) -> bool:
 
 def variant_option(variants):
     return click.option("--variant", multiple=True, type=click.Choice(list(variants)), default=list(variants),
-                        show_default=True, help="Only these; give several.")
+                        show_default=True, help="Only this variant; may be given several times.")
 
 
 def depth_option(function):
@@ -72,7 +72,7 @@ def compare_options(function):
 SCALE = click.option("--scale", type=click.IntRange(8, 27), default=20, show_default=True,
                      help="The R-MAT graph has 2^SCALE vertices and 16 edges for each.")
 ITERATIONS = click.option("--iterations", type=click.IntRange(1), default=5, show_default=True,
-                          help="Of PageRank.")
+                          help="Iterations of PageRank.")
 
 
 @click.group(help=__doc__)
@@ -88,10 +88,10 @@ def main():
 @click.option("--direct", is_flag=True, help="Open it with O_DIRECT.")
 @click.option("--ioengine", type=click.Choice(fio.SYNCHRONOUS + fio.ASYNCHRONOUS),
               default="psync", show_default=True,
-              help="fio's. What libaio and io_uring ask no preload library sees: so preloaded is "
-                   "left out, or, if asked for, served by the mount that it comes with.")
+              help="fio's engine. The preload library does not see reads by libaio and io_uring, so "
+                   "preloaded is left out. If asked for, its mount serves it.")
 @click.option("--iodepth", type=click.IntRange(1, 64), default=1, show_default=True,
-              help="Reads that a thread has under way, by libaio and io_uring.")
+              help="Reads that a thread has in flight, by libaio and io_uring.")
 def read(file_size, threads, direct, ioengine, iodepth, **options):
     """fio reads a large file by 24 MiB, in the order of engines."""
     asynchronous = ioengine in fio.ASYNCHRONOUS
@@ -113,7 +113,7 @@ def read(file_size, threads, direct, ioengine, iodepth, **options):
                    "an R-MAT graph.")
 @SCALE
 @ITERATIONS
-@click.option("--budget", type=SIZE, help="The engine's own idea of the memory that it has.")
+@click.option("--budget", type=SIZE, help="The memory that the engine is told it has.")
 def gridgraph(algorithm, graph, scale, iterations, budget, **options):
     """GridGraph, or the stand-in of the tests, computes on a grid."""
     engines = engines_of(options)
@@ -123,18 +123,18 @@ def gridgraph(algorithm, graph, scale, iterations, budget, **options):
 
 
 def jobs_options(mix):
-    """What is said of several programs, of these algorithms."""
+    """The options of several programs at once, of these algorithms."""
     def options(function):
         for option in [
                 click.option("--jobs", "job_count", type=click.IntRange(1), default=4,
                              show_default=True),
                 click.option("--algorithm", "algorithms", type=click.Choice(mix), multiple=True,
-                             help="In turn; give several. [all there are a program of]"),
+                             help="Algorithms of the jobs in turn; may be given several times. [all that have a program]"),
                 click.option("--gap", type=click.FloatRange(0), default=0, show_default=True,
                              help="Mean seconds between two submissions, which are a Poisson "
                                   "process."),
                 click.option("--trace", is_flag=True,
-                             help="More of them by day than by night, as in GraphM's."),
+                             help="More submissions by day than by night, as in GraphM's trace."),
                 jobs_timeout_option("as long as it takes"),
                 click.option("--in-memory", is_flag=True,
                              help="Nothing is to be read: each sample is the second of two, "
@@ -164,14 +164,14 @@ def compare_jobs(model, kit, kit_option, job_count, algorithms, gap, trace, jobs
 @SCALE
 @ITERATIONS
 @click.option("--partitions", type=click.IntRange(1, 512), default=PARTITIONS, show_default=True,
-              help="Of the R-MAT graph's vertices: the grid has as many times as many blocks.")
+              help="Partitions of the R-MAT graph's vertices. The grid has the square of it in blocks.")
 @click.option("--density", type=click.IntRange(1), default=EDGES_PER_VERTEX, show_default=True,
               help="Edges for each vertex of the R-MAT graph.")
 @click.option("--scramble", is_flag=True,
               help="Permute its vertices' numbers: all blocks are about as large.")
-@click.option("--budget", type=SIZE, help="Each engine's own idea of the memory that it has.")
+@click.option("--budget", type=SIZE, help="The memory that each engine is told it has.")
 @click.option("--hops", type=click.IntRange(1, HOPS_MAX),
-              help="Roots are so near to the vertex with the most edges. [anywhere]")
+              help="The largest distance of roots from the vertex with most edges. [any]")
 def jobs(graph, scale, iterations, partitions, density, scramble, budget, **options):
     """Several GridGraphs, or stand-ins, compute on one grid at once."""
     engines = engines_of(options)

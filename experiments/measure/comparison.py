@@ -3,7 +3,7 @@ over the same devices.
 
     devices    the first n of all
       files    made once, on both volumes
-        round    every case of these files, each by all its ways; then the ceiling
+        round    every case of these files, in all its variants; then the ceiling
 """
 
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -56,9 +57,9 @@ def bytes_of(depth: str) -> int:
 
 @dataclass(frozen=True)
 class Case:
-    """One workload on a number of devices, by each of these ways."""
+    """One workload on a number of devices, in each of these variants."""
 
-    workload: object  # of workloads.py
+    workload: Any  # of workloads/
     device_count: int
     depth: str = DEPTH
     variants: tuple = VARIANTS
@@ -85,8 +86,8 @@ class Comparison:
         self.group = group
         # Files that are not striped stay beside the engine's, on a volume of all devices.
         self.volume = striped / "volume"
-        self.csmqgraph = None  # or where it has its files
-        self.depth = None
+        self.csmqgraph: Layout | None = None
+        self.depth: str | None = None
 
     def prepare(self, case: Case) -> None:
         """Makes the files. The caller's section undoes it."""
@@ -147,7 +148,7 @@ class Comparison:
             with self.journal.section():
                 mounted = self.journal.directory / "mounted"
                 self.journal.make_mount(mounted, *enter, GRAPHLANE, "mount", self.volume)
-                more = {SHARED: [GRAPHLANE, "run", "--"],
+                more: dict[str, list] = {SHARED: [GRAPHLANE, "run", "--"],
                         MAPPED: [GRAPHLANE, "run", "--share=map", "--"],
                         KIT_UNSCHEDULED: ["env", "GRAPHLANE_SHARE_ORDER=graph"]}
                 yield mounted, [*enter, *more.get(name, [])]
@@ -198,7 +199,7 @@ class Comparison:
         return run_as(name, directory, prefix) if run_as else case.workload.run(directory, prefix)
 
     def compute_only(self, case: Case) -> dict:
-        """The time without waiting for devices: the second run, from memory."""
+        """The time of computation alone: the second run, from memory."""
         with self.devices.unlimited():
             for _ in range(2):
                 got = case.workload.run(self.grid, [])
@@ -277,8 +278,8 @@ def measure(devices: Devices, cases: list[Case], rounds: int, seconds: float,
         return comparison.compute_only(case) if variant == COMPUTE_ONLY else comparison.sample(case, variant)
 
     found = []
-    for (count, _), ours in groupby(sorted(cases, key=key), key):
-        ours = list(ours)
+    for (count, _), group in groupby(sorted(cases, key=key), key):
+        ours = list(group)
         comparison = None
         with ExitStack() as undo:
             for case, labels in turns(ours, rounds):

@@ -1,8 +1,8 @@
 """Measures the limits of the devices.
 
-fio reads every device alone, then all at once, past the page cache: sequentially in 24 MiB blocks with
-one stream per device, and at random in 4 KiB blocks, 32 at a time. `compare` relates the storage layers
-to these limits.
+fio reads every device alone, then all at once, past the page cache. It reads sequentially in 24 MiB blocks
+with one stream per device, and at random in 4 KiB blocks, 32 at a time. `compare` relates the storage
+layers to these limits.
 """
 
 import statistics

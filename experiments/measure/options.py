@@ -14,7 +14,7 @@ from experiments.workloads.csmqgraph import CsmqGraph
 
 
 class OutFile(click.Path):
-    """To write to: what cannot be written is refused before hours of measuring."""
+    """To write to: a path that cannot be written is refused before hours of measuring."""
 
     def __init__(self):
         super().__init__(dir_okay=False, writable=True, path_type=Path)
@@ -142,7 +142,7 @@ def gridgraph_options(function):
 def gridgraph_kit_options(function):
     return directory_option("--gridgraph-kit-bin", "GRIDGRAPH_KIT_BIN", "pagerank",
                             "Where GridGraph's programs are that were compiled against "
-                            "adapters/gridgraph: one more way to compute.")(function)
+                            "adapters/gridgraph: one more variant.")(function)
 
 
 def graphchi_options(function):
@@ -154,13 +154,13 @@ def graphchi_options(function):
 def graphchi_kit_options(function):
     return directory_option("--graphchi-kit-bin", "GRAPHCHI_KIT_BIN", "connectedcomponents",
                             "Where GraphChi's programs are that were compiled against "
-                            "adapters/graphchi: one more way to compute.")(function)
+                            "adapters/graphchi: one more variant.")(function)
 
 
 def csmqgraph_options(function):
     for option in [
             directory_option("--csmqgraph-bin", "CSMQGRAPH_BIN", "pagerank",
-                             "Where CSMqGraph's programs are: one more way to compute, from "
+                             "Where CSMqGraph's programs are: one more variant, from "
                              "files that it stripes itself."),
             click.option("--csmqgraph-workers", type=click.IntRange(1), multiple=True,
                          default=[1, 3], show_default=True,

@@ -1,10 +1,12 @@
 """Raw samples as JSON, with their circumstances; and statistics of a series.
 
     what       the command: compare, figure, check, limits
-    argv, date, commit (with a + where the tree is not what was committed)
+    argv, date, commit    (the commit has a + if files differ from it)
+
     machine    cpu, cores, memory, kernel, and whether it pages out by itself
     spec, devices    kind, count, speed, dilation of the devices, if there were any
-    samples    each with its round, and the way that was measured
+
+    samples    each with its round and its variant
 """
 
 import datetime
@@ -16,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.devices.emulated import Devices
@@ -26,7 +29,7 @@ SPREAD_DOUBTFUL = 0.25  # (most - least) / median
 KDAMONDS = Path("/sys/kernel/mm/damon/admin/kdamonds")
 BUSY_TRIES, BUSY_SECONDS = 100, 0.01
 HEAD = ["what", "argv", "date", "commit", "machine", "samples"]
-# Keys of files that an older version wrote, and their names today.
+# Keys in files of an older version, and their names today.
 OLD_KEYS = {"way": "variant", "memory_bytes_most": "memory_bytes_max", "least": "min", "most": "max"}
 
 
@@ -112,7 +115,7 @@ def series(samples: list[dict], what: str, **where) -> list[float]:
     return [sample[what] for sample in samples if matches(sample, where)]
 
 
-def ratio(numerators: list[float], denominators: list[float]) -> dict[str, float] | None:
+def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> dict[str, float] | None:
     """The ratio of the medians, with the least and the most of the rounds. None: one was not measured."""
     if not numerators or not denominators:
         return None

@@ -1,7 +1,7 @@
 """Measurements of engines on stored graphs.
 
-    Plan          the graph, peers and machine of a measurement
-    algo_case()   one algorithm on one stored form of the graph, by the variants that can compute it
+Plan is the graph, peers and machine of a measurement. algo_case() is one algorithm on one stored form of
+the graph, in the variants that can compute it.
 """
 
 from dataclasses import dataclass

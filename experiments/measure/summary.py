@@ -1,4 +1,4 @@
-"""The results of comparisons: ratios of medians, by case and way."""
+"""The results of comparisons: ratios of medians, by case and variant."""
 
 import statistics
 
@@ -8,8 +8,8 @@ from experiments.workloads.variants import BASELINE, CEILING, COMPUTE_ONLY
 
 LABELS = {"engine": "engine", "algorithm": "algorithm", "graph": "graph", "threads": "threads",
           "device_count": "devices", "stripe_depth": "depth"}
-CAPTION = ("ratio of medians (least–most of the rounds); ?: the rounds differ widely; "
-           "≥, ≤: what took too long was ended")
+CAPTION = ("ratio of medians (min–max of the rounds); ?: the rounds differ widely; "
+           "≥, ≤: a run that took too long was ended")
 
 
 def labels(sample: dict) -> dict:
@@ -39,15 +39,15 @@ def select(found: list[dict], **where) -> list[dict]:
 
 
 def median_min_max(values: list[float], by: float = 1) -> tuple | None:
-    """The middle one, the least, the most; None of none."""
+    """Median, min and max; None if there are no values."""
     if not values:
         return None
     return tuple(value / by for value in (statistics.median(values), min(values), max(values)))
 
 
 def bar_value(found: dict | None) -> tuple | None:
-    """A ratio, as drawing.bars() takes it: the middle one, the least, the most."""
-    return found and (found["ratio"], found["min"], found["max"])
+    """A ratio, as drawing.bars() takes it: median, min, max."""
+    return (found["ratio"], found["min"], found["max"]) if found else None
 
 
 def device_total(sample: dict, what: str) -> int:
@@ -59,12 +59,12 @@ def seconds(found: list[dict], case: dict, variant: str) -> list[float]:
 
 
 def was_cut_short(found: list[dict]) -> bool:
-    """Not all of it was through: it would have taken more than it did."""
+    """Whether a run was ended early: it would have taken longer."""
     return any(sample.get("unfinished") for sample in found)
 
 
 def ratio(above: list[dict], below: list[dict], of_sample) -> dict:
-    """The ratio of two ways' values, with a bound's sign if a run was ended early."""
+    """The ratio of two variants' values, with a bound's sign if a run was ended early."""
     found = samples.ratio(list(map(of_sample, above)), list(map(of_sample, below)))
     bound = {(True, False): "≥", (False, True): "≤", (True, True): "?"}.get(
         (was_cut_short(above), was_cut_short(below)))
@@ -76,7 +76,7 @@ def sample_seconds(sample: dict) -> float:
 
 
 def speed_up(found: list[dict], case: dict, variant: str, of: str = BASELINE) -> dict | None:
-    """The speed-up of a way over another; None if one of them was not measured."""
+    """The speed-up of a variant over another; None if one of them was not measured."""
     slow, fast = select(found, variant=of, **case), select(found, variant=variant, **case)
     return ratio(slow, fast, sample_seconds) if slow and fast else None
 
@@ -119,7 +119,7 @@ def device_ios(found: list[dict], case: dict, variant: str) -> list[float]:
 
 
 def table(found: list[dict]) -> Table:
-    """A row for each way of each case; what all cases have in common is the title."""
+    """A row for each variant of each case. The title has what all cases have in common."""
     all_cases = cases(found)
     differing = [label for label in LABELS if len({case[label] for case in all_cases}) > 1]
     common = [f"{LABELS[label]} {all_cases[0][label]}" for label in LABELS

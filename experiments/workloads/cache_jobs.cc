@@ -1,10 +1,9 @@
-// cache_jobs GRID WAY JOBS CHUNK_BYTES: jobs on one grid, for counting misses of the last-level
+// cache_jobs GRID VARIANT JOBS CHUNK_BYTES: jobs on one grid, for counting misses of the last-level
 // cache (last_level_cache.py). One thread runs WCC, PageRank and BFS in turn, so that cachegrind,
 // which simulates one process and one cache, sees their effect on each other.
 //
 //   in-turn   one after the other
-//   at-once   interleaved by a few edges, as on several cores; each job has its own copy of the
-//             graph, as with GridGraph's buffers
+//   at-once   interleaved by a few edges, as on several cores, each from its own copy
 //   chunks    interleaved by chunks, all from one copy, as with adapters/share
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -180,7 +179,7 @@ int main(int argc, char** argv) {
     std::fputs("usage: cache_jobs GRID in-turn|at-once|chunks JOBS CHUNK_BYTES\n", stderr);
     return 2;
   }
-  const std::string grid = argv[1], way = argv[2];
+  const std::string grid = argv[1], variant = argv[2];
   const size_t job_count = std::strtoul(argv[3], nullptr, 10);
   const size_t chunk_edges = std::max<size_t>(1, std::strtoul(argv[4], nullptr, 10) / sizeof(Edge));
   uint32_t kind = 0, vertex_count = 0;
@@ -194,11 +193,11 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < job_count; ++i) {
     owned.push_back(make_job(i, vertex_count));
     jobs.push_back(owned.back().get());
-    if (i == 0 || way == "at-once") copies.emplace_back(grid + "/column");
+    if (i == 0 || variant == "at-once") copies.emplace_back(grid + "/column");
   }
-  if (way == "in-turn") {
+  if (variant == "in-turn") {
     for (Job* job : jobs) run({job}, copies, copies[0].count());
   } else {
-    run(jobs, copies, way == "chunks" ? chunk_edges : kEdgesAtOnce);
+    run(jobs, copies, variant == "chunks" ? chunk_edges : kEdgesAtOnce);
   }
 }

@@ -1,4 +1,4 @@
-"""CSMqGraph, the user's own build, as one more way to compute on a grid.
+"""CSMqGraph, the user's own build, as one more variant of computing on a grid.
 
 It reads the columns from a file on each device, which hold them in turn, and all else from
 its directory. That one lies on the OS striped volume, as GridGraph's does.

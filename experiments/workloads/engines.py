@@ -1,23 +1,29 @@
 """Workloads: programs that read files in a given directory.
 
-    files        what names the files: workloads with the same can take turns on them
-    stripe       what globs of names are striped; none: what is large
-    need_bytes() of all files; plain_bytes(): of those that are not striped
-    labels()     what tells its samples from those of others
+    files        a name of the files; workloads with the same name can take turns on them
+    stripe       globs of the names that are striped; none: large files are
+
+    need_bytes() the size of all files; plain_bytes(): of those that are not striped
+    labels()     distinguish its samples from those of other workloads
+
     prepare()    makes the files in an empty directory; lanes: directories on each device, for programs
                  that stripe by themselves
     run()        runs the program there
-    run_as()     optional: runs it in the way that is named, where the workload has ways of its own
+    run_as()     optional: runs the variant of that name, where the workload has variants of its own
     is_in_volume()    optional: whether a file of this name is imported into the volume
 
-What several jobs of can run at once (jobs.py) says besides:
+Workloads that can run as several jobs at once (jobs.py) have more:
 
-    MIX          algorithms, as GraphM's evaluation has them in turn
-    SHARED, OWN  globs of names: what all jobs have in common, and what each has copies of
-    can(), job() has it a program for this algorithm? and the job of it
-    complete()   makes what its algorithm needs, where another's is prepared
-    by()         the same by other programs
-    shared_bytes(), job_bytes()    of what is striped; of the files that a job has for itself
+    MIX          algorithms, in turn, as in GraphM's evaluation
+    SHARED, OWN  globs of the files that all jobs share, and of those that each has a copy of
+
+    has_program()          whether it has a program for an algorithm
+    job()                  the job of an algorithm
+    prepare_algorithm()    makes the files of its algorithm, after another's were prepared
+    with_programs()        the same workload by other programs
+
+    shared_bytes()   the bytes of the striped files
+    job_bytes()      the bytes of the files that a job has for itself
 """
 
 import random
@@ -43,7 +49,7 @@ WEIGHT_BYTES = 4
 VALUE_BYTES = 4  # of an edge, in shards
 JOB_VERTEX_BYTES = 16  # that a job keeps of each vertex, in files of its own
 GRID_COPIES = 3  # blocks, rows, columns
-SHARD_BYTES_PER_EDGE = 16  # who is joined to whom, the values, and what is beside them
+SHARD_BYTES_PER_EDGE = 16  # the arcs, their values, and the files beside them
 ADJACENCY_BYTES_PER_EDGE = 5  # of them, striped
 TEXT_BYTES_PER_EDGE = 16
 BUDGET_GIB = 8
@@ -72,7 +78,7 @@ def add_weights(edges: Path, weighted: Path) -> None:
 
 
 class SameResult:
-    """Whichever way it computes, a stand-in prints the same first line."""
+    """A stand-in prints the same first line in every variant."""
 
     def __init__(self):
         self.first = None
@@ -86,8 +92,11 @@ class SameResult:
 class EngineWorkload:
     """The common part of grids and shards; `programs` is searched first for programs."""
 
-    def with_programs(self, programs: Path):
-        return replace(self, programs=programs)
+    result: SameResult
+    is_stand_in: bool
+
+    def words(self, directory: Path) -> list:
+        raise NotImplementedError
 
     def check(self, output: str) -> None:
         if self.is_stand_in:
@@ -234,8 +243,11 @@ class Grid(EngineWorkload):
         again = [self.budget_gib] if self.algorithm == "spmv" else []
         return [*self.words_of_gridgraph(self.programs, directory), *again]
 
+    def with_programs(self, programs: Path) -> "Grid":
+        return replace(self, programs=programs)
+
     @property
-    def is_stand_in(self) -> bool:
+    def is_stand_in(self) -> bool:  # type: ignore[override]
         return self.programs is None
 
 
@@ -322,6 +334,9 @@ class Shards(EngineWorkload):
     def job_bytes(self) -> int:
         return (EDGES_PER_VERTEX * VALUE_BYTES + JOB_VERTEX_BYTES) << self.scale
 
+    def with_programs(self, programs: Path) -> "Shards":
+        return replace(self, programs=programs)
+
     @property
-    def is_stand_in(self) -> bool:
+    def is_stand_in(self) -> bool:  # type: ignore[override]
         return self.root is None

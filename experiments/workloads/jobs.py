@@ -36,7 +36,7 @@ HOPS_MAX = 3
 
 @dataclass
 class Jobs:
-    model: Grid | Shards  # of each; its algorithm is nobody's
+    model: Grid | Shards  # of each; its algorithm is not used
     count: int
     kit: Path | None = None  # the engine's programs, compiled against adapters/
     algorithms: tuple[str, ...] = ()  # in turn; none: all there are
@@ -98,7 +98,7 @@ class Jobs:
             return self.jobs
         chance = random.Random(SEED)
         there = np.flatnonzero(np.fromfile(directory / HOPS_FILE, "u1") <= self.hops).tolist()
-        return [replace(job, root=chance.choice(there)) for job in self.jobs]
+        return [replace(job, root=chance.choice(there)) for job in self.jobs if isinstance(job, Grid)]
 
     def with_kit(self) -> "Jobs":
         return replace(self, model=self.model.with_programs(self.kit))
@@ -198,10 +198,12 @@ def submissions(count: int, gap: float, swing: float, chance: random.Random) -> 
 
 
 def hops_from_hub(directory: Path, grid: Grid) -> np.ndarray:
-    """HOPS_MOST + 1: further, or not to be reached."""
+    """HOPS_MAX + 1: further, or not to be reached."""
     edges = np.memmap(directory / "column", "<i4", "r").reshape(-1, grid.edge_bytes // 4)
     parts = [slice(at, at + EDGES_AT_ONCE) for at in range(0, len(edges), EDGES_AT_ONCE)]
-    degree = sum(np.bincount(edges[part, 0], minlength=grid.vertex_count) for part in parts)
+    degree = np.zeros(grid.vertex_count, np.int64)
+    for part in parts:
+        degree += np.bincount(edges[part, 0], minlength=grid.vertex_count)
     hops = np.full(grid.vertex_count, HOPS_MAX + 1, "u1")
     hops[degree.argmax()] = 0
     for hop in range(1, HOPS_MAX + 1):
@@ -219,8 +221,8 @@ class Process:
         self.job = job
         self.words = words
         self.place = place
-        self.program = None
-        self.ended = None  # monotonic seconds
+        self.program: CapturedProcess | None = None
+        self.ended: float | None = None  # monotonic seconds
 
     def poll(self) -> None:
         """Starts it; then sees whether it is through."""

@@ -22,12 +22,12 @@ WITHOUT = " without "
 
 
 def preloaded_without(*parts: str) -> str:
-    """The way without these parts of Graphlane."""
+    """The variant without these parts of Graphlane."""
     return PRELOADED + WITHOUT + ", ".join(parts) if parts else PRELOADED
 
 
 def disabled_parts(variant: str) -> str:
-    """The way's parts in the form of GRAPHLANE_DISABLE."""
+    """The variant's disabled parts in the form of GRAPHLANE_DISABLE."""
     return variant.removeprefix(PRELOADED).removeprefix(WITHOUT).replace(" ", "")
 
 

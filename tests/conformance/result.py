@@ -29,8 +29,8 @@ KNOWN_FAILURES: list[tuple[str, str, str]] = [
 INTRODUCTION = """\
 # Conformance
 
-Results of public test suites on a mount. `make conformance` runs the first ones ([how](../tests/conformance/README.md)).
-[`tests/external/run`](../tests/external/README.md) runs those that you have built yourself. A test that also fails on the
+Results of public test suites on a mount. The first ones are run by `make conformance` ([how](../tests/conformance/README.md)), those
+that you have built yourself by [`tests/external/run`](../tests/external/README.md). A test that also fails on the
 host's filesystem counts as not applicable. The project's own tests of each promise:
 [`tests/trust/PROMISES.md`](../tests/trust/PROMISES.md).
 

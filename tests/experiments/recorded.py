@@ -7,7 +7,7 @@ from experiments.workloads.variants import BASELINE, CEILING, MOUNTED, PRELOADED
 MB = 1_000_000
 DEVICE_BANDWIDTH = 100 * MB
 BYTES = 2000 * MB  # read by a program from all devices
-# Each way's share of the ceiling.
+# Each variant's share of the ceiling.
 SHARE = {BASELINE: 0.5, MOUNTED: 0.6, PRELOADED: 0.9}
 READS = {BASELINE: 1000, MOUNTED: 800, PRELOADED: 600}  # of each device
 
@@ -30,7 +30,7 @@ def labels(**differing) -> dict:
 
 
 def case_samples(rounds: int = 3, share=SHARE, **differing) -> list[dict]:
-    """Samples of one case. In every way each round is a little slower than the one before."""
+    """Samples of one case. In every variant each round is a little slower than the one before."""
     case = labels(**differing)
     count = case["device_count"]
     found = []

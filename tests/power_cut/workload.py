@@ -7,9 +7,11 @@ right if it is a prefix of its tag's content, and zeros are never right. The mar
 
     synced TAG SIZE    so many bytes of it are durable; a smaller size takes the promise back
     gone TAG           it may be gone from now on
-    cutting TAG        it becomes shorter, until it is synced: ext4 writes the smaller size before what it has not
-                       written yet of the data, and these are zeros then, of a plain file, too
-    rewritten NAME SIZE    from now on each 16 bytes of it say where they are, in one of the versions that were written
+    cutting TAG        it becomes shorter, until it is synced
+    rewritten NAME SIZE    each 16 bytes of it say where they are, in one of the versions that were written
+
+While a file is cut, ext4 writes the smaller size before the data that it has not written yet. These bytes are zeros
+then, also of a plain file.
 """
 
 import os

@@ -25,9 +25,10 @@ def found(shared: dict) -> int:
     return shared["hit_bytes"] + taken(shared)
 
 
-# Opens argv[1]. For each line with a number it reads that block and prints a checksum. "fork" reads
-# in a child, and "threads" reads all blocks before the number, each in a thread of its own. "open"
-# reopens the file first. "say" prints an expression. $ROOM=private gives it a private buffer.
+# Opens argv[1]. For each line with a number it reads that block and prints a checksum. Words before
+# the number: "fork" reads in a child. "threads" reads all blocks before the number, each in a thread
+# of its own. "open" reopens the file first. "say" prints an expression. With $ROOM=private its
+# buffer is private.
 READER = f"""
 import ctypes, mmap, os, re, sys, zlib
 from concurrent.futures import ThreadPoolExecutor

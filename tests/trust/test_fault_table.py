@@ -1,5 +1,5 @@
-"""Each kind of damage, met by each way to read: with verify=read a program gets an error for the bytes that cannot be
-believed, and all others right. tests/trust/PROMISES.md has the table."""
+"""Each kind of damage, met by each way to read. With verify=read a program gets an error for damaged bytes, and all
+others right. The table is in tests/trust/PROMISES.md."""
 
 import json
 import os

@@ -1,12 +1,14 @@
 """Other engines, the user's own builds. Each has files of its own on the same devices.
 
-    way            what its samples are called
-    algorithms     that it has programs for
-    bytes_per_edge about what its files take
-    prepare()      makes its files below a directory of the OS striped volume. `lanes`: a directory on
-                   each device, for an engine that stripes by itself
+    variant        the variant of its samples
+    algorithms     the algorithms that it has programs for
+    bytes_per_edge the size of its files, about
+
+    prepare()      makes its files below a directory of the OS striped volume
+                   (lanes: a directory on each device, for an engine that stripes by itself)
+
     words()        the command
-    seconds_of()   what it says that computing took, without reading the graph; None if it does not
+    seconds_of()   its own seconds of computing, without reading the graph; None if it prints none
 """
 
 import os

@@ -1,9 +1,10 @@
 """One algorithm on a stored graph, by `graphlane algo` and by peers.
 
-    "volume"       the graph is in a volume; lists are read from its devices, no mount is needed
-    "in memory"    from there, but all lists are read before
-    STRIPED        the same engine on plain files of the OS striped volume
-    a peer's name  on its own files
+    VOLUME         the graph is in a volume, and its lists are read from the devices
+    IN_MEMORY      the same, after all lists were read into memory
+
+    BASELINE       the same engine on plain files of the OS striped volume
+    a peer's name  the peer on its own files
 """
 
 import json

@@ -99,7 +99,7 @@ def heights(axes) -> list[float]:
 def test_bandwidth_is_of_each_device_and_of_the_ceiling():
     above, below = FIGURES["bandwidth-by-devices"].draw(
         case_samples(device_count=2) + case_samples(device_count=4)).axes
-    # Each way has a bar for two devices and one for four. The middle round is 1% slow.
+    # Each variant has a bar for two devices and one for four. The middle round is 1% slow.
     assert heights(above) == [49.505, 49.505, 59.406, 59.406, 89.109, 89.109]
     assert heights(below) == [0.5, 0.5, 0.6, 0.6, 0.9, 0.9]
 
@@ -119,7 +119,7 @@ def test_scaling_is_relative_to_the_fewest_devices():
 
 
 def test_ablation_is_over_the_striped_volume_of_the_coarse_case():
-    """Each way of each case has a time of its own, so that a misplaced bar is noticed."""
+    """Each variant of each case has a time of its own, so that a misplaced bar is noticed."""
     cases = FIGURES["ablation"].cases(Plan(device_counts=(2, 4)))
     coarse, fine = {BASELINE: 1, PRELOADED: 2.0}, {PRELOADED: 2.1}
     for number, part in enumerate(PARTS, 2):

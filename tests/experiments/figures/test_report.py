@@ -313,7 +313,7 @@ def test_goal_is_for_the_worst_case():
 
 
 def test_bytes_read_twice_do_not_count_as_speed():
-    """Both ways had 0.9 of the ceiling, because the mount's bytes read twice were counted."""
+    """Both variants had 0.9 of the ceiling, because the mount's bytes read twice were counted."""
     found = case_samples(algorithm="read", share={**SHARE, MOUNTED: 0.9})
     found = [{**sample, "bytes": BYTES / 1.5 if sample["variant"] == MOUNTED else BYTES}
              for sample in found]
@@ -343,7 +343,7 @@ def test_hits_are_the_bytes_that_later_sweeps_did_not_read():
 
 
 def busy_for(found: list[dict], variant: str, *shares: float, cores: float = 0.5) -> list[dict]:
-    """The way's devices are busy for these shares of the time."""
+    """The devices of the variant are busy for these shares of the time."""
     return [sample if sample["variant"] != variant else
             {**sample, "cpu_seconds": cores * sample["seconds"], "device_counters": [
                 {**counters, "busy_seconds": share * sample["seconds"]}
@@ -353,7 +353,7 @@ def busy_for(found: list[dict], variant: str, *shares: float, cores: float = 0.5
 
 @pytest.mark.parametrize("shares, cores, of_ceiling, said", [
     ((0.97, 0.95), 0.5, 0.9, "the devices' bandwidth is the limit"),
-    ((0.97, 0.95), 0.5, 0.6, "busy, but with the ways between reads"),
+    ((0.97, 0.95), 0.5, 0.6, "busy, but with seeks between reads"),
     ((0.97, 0.30), 0.5, 0.6, "one device is the limit"),
     ((0.50, 0.45), 0.5, 0.6, "wait for each other"),
     ((0.50, 0.45), 0.95 * bottlenecks.CORES, 0.6, "the cores are the limit")])
@@ -637,7 +637,7 @@ def test_run_all_is_measured_once_and_reported(ready, tmp_path, monkeypatch, cap
         commands = [line.split()[4] for line in said.out.splitlines() if line.startswith("$ ")]
         assert commands == (["report"] if more else ["limits", "limits", "check", "labels", "report"])
         text = (directory / "report.html").read_text()
-        assert "sweep that labels" in text and "import by what the devices can write" in text
+        assert "sweep that labels" in text and "import: share of what the devices can write" in text
 
 
 def test_check_measures_and_says_so_by_exit_status(ready, tmp_path):

@@ -50,7 +50,7 @@ def test_read_moves_the_file_once_each_variant(kind, ready, tmp_path):
 
 @pytest.mark.parametrize("ioengine", fio.ASYNCHRONOUS)
 def test_reads_may_be_asynchronous(ioengine, ready, tmp_path):
-    """The preload library does not see them, so that way is left out."""
+    """The preload library does not see them, so that variant is left out."""
     out = tmp_path / "out.json"
     experiments("compare", "read", "--kind", "ssd", *DEVICES, "--file", "96M", "--threads", "1",
                 "--direct", "--ioengine", ioengine, "--iodepth", "4", *SHORT, "--out", out)

@@ -1,4 +1,4 @@
-"""CSMqGraph as one more way: the place of its files, and the command line of a program in its
+"""CSMqGraph as one more variant: the place of its files, and the command line of a program in its
 place."""
 
 from pathlib import Path
