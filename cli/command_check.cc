@@ -107,6 +107,13 @@ void print_report(const Volume& volume, const CheckReport& report) {
         report.open.size() == 1 ? "1 file is" : fmt::format("{} files are", report.open.size()),
         root);
   }
+  for (const std::string& line : report.waiting) fmt::print("kind: {}\n", printable(line));
+  if (!report.waiting.empty()) {
+    fmt::print("{} renamed; to give them the kind of their name: graphlane check --repair {}\n",
+               report.waiting.size() == 1 ? "1 file was"
+                                          : fmt::format("{} files were", report.waiting.size()),
+               root);
+  }
   if (!report.orphans.empty()) {
     const auto all = [&](const auto& is_so) {
       return std::all_of(report.orphans.begin(), report.orphans.end(), is_so);

@@ -6,6 +6,7 @@
 #include "iomgr/base/files/tree.h"
 #include "iomgr/base/printable.h"
 #include "iomgr/base/size.h"
+#include "iomgr/volume/kind.h"
 #include "iomgr/volume/parts/live_file.h"
 #include "iomgr/volume/volume_files.h"
 
@@ -35,15 +36,19 @@ std::string describe_node(const Volume& volume, const TreePlace& place, const st
   Layout layout;
   const Result<StubVerdict> verdict = inspect_stub(fd.get(), &layout);
   if (!verdict) return "unreadable";
-  if (*verdict == StubVerdict::kNotAStub) return "plain";
+  const std::optional<FileKind> wished = wished_kind(fd.get());
+  if (*verdict == StubVerdict::kNotAStub) {
+    return wished == FileKind::kStriped ? "plain, to stripe" : "plain";
+  }
   if (*verdict != StubVerdict::kStub) return describe(*verdict);
   *striped = current_layout(volume, layout);
   *size_bytes = (*striped)->logical_size;
   const char* state = layout.state == FileState::kClosed ? ""
                       : is_being_changed(fd.get())       ? ", in use"
                                                          : ", not closed";
-  return fmt::format("{} x {} from {}{}", format_size(layout.geometry.stripe_depth_bytes),
-                     layout.geometry.device_count, layout.geometry.first_device, state);
+  return fmt::format("{} x {} from {}{}{}", format_size(layout.geometry.stripe_depth_bytes),
+                     layout.geometry.device_count, layout.geometry.first_device, state,
+                     wished == FileKind::kPlain ? ", to be plain" : "");
 }
 
 // How much of the file lies on which device.
@@ -100,11 +105,13 @@ Outcome<int> ls(const LsOptions& options) {
 
 void add_ls(Parser& parser) {
   const auto options = std::make_shared<LsOptions>();
-  Command* command =
-      parser.add("ls", "list files with their true sizes and layouts",
-                 "graphlane ls graphs/twitter-grid\n\n"
-                 "\"3M x 4 from 2\" is a striped file: stripe depth, devices, the first device.\n"
-                 "With --devices a line for each device says how much of the file lies there.");
+  Command* command = parser.add(
+      "ls", "list files with their true sizes and layouts",
+      "graphlane ls graphs/twitter-grid\n\n"
+      "\"3M x 4 from 2\" is a striped file: stripe depth, devices, the first device.\n"
+      "\"plain, to stripe\" and \"…, to be plain\": the file was renamed, and gets the kind of\n"
+      "its new name from its mount, or from graphlane check --repair.\n"
+      "With --devices a line for each device says how much of the file lies there.");
   command->add_option("PATH", options->paths, "VOL or a path in it")->required();
   command->add_flag("-R,--recursive", options->recursive, "directories with all in them");
   command->add_flag("-d,--devices", options->devices,

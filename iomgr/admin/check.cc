@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "iomgr/admin/kind_change.h"
 #include "iomgr/admin/scrub.h"
 #include "iomgr/admin/stub_copies.h"
 #include "iomgr/base/files/file_io.h"
@@ -47,7 +48,8 @@ class Check {
       if (done) done = check_files();
       if (done) done = check_devices();
     }
-    // Without the lock, because both may take hours.
+    // Without the lock, because they may take hours.
+    if (done) settle_kinds();
     if (done && options_.checksum) add_sums();
     if (done && options_.scrub) scrub();
     if (done) done = check_interrupt();
@@ -126,6 +128,26 @@ class Check {
     return walk_tree(top, visitor);
   }
 
+  void settle_kinds() {
+    for (const auto& [place, kind] : waiting_) {
+      const FileKind now = kind == FileKind::kPlain ? FileKind::kStriped : FileKind::kPlain;
+      const std::string line =
+          fmt::format("{}: is {}, to be {}", place.shown, name_of(now), name_of(kind));
+      if (!options_.repair) {
+        report_.waiting.push_back(line);
+        continue;
+      }
+      const Outcome<KindChange> changed =
+          change_kind(volume_, place, kind, {.go_on = check_interrupt});
+      if (!changed)
+        report_.waiting.push_back(changed.error().text);
+      else if (*changed == KindChange::kBusy)
+        report_.waiting.push_back(line + "; is in use");
+      else if (*changed == KindChange::kDone)
+        repaired("{}: is {} now", place.shown, name_of(kind));
+    }
+  }
+
   // Whether a filesystem is mounted there, which may hide stubs.
   static bool is_covered(const TreeEntry& entry) {
     struct statx seen{};
@@ -140,6 +162,12 @@ class Check {
     Layout layout;
     const Result<StubVerdict> verdict =
         fd ? inspect_stub(fd.get(), &layout) : Result<StubVerdict>(last_errno());
+    const FileKind kind =
+        verdict && *verdict == StubVerdict::kStub ? FileKind::kStriped : FileKind::kPlain;
+    if (const auto wished = verdict ? wished_kind(fd.get()) : std::nullopt;
+        wished && *wished != kind) {
+      waiting_.push_back({entry.place(), *wished});
+    }
     if (verdict && *verdict == StubVerdict::kNotAStub) {
       report_.plain_count += 1;
       return;
@@ -572,6 +600,8 @@ class Check {
 
   const Volume& volume_;
   const CheckOptions& options_;
+  // Files that wait for this kind.
+  std::vector<std::pair<TreePlace, FileKind>> waiting_;
   CheckReport report_;
   StubCounts stub_counts_;
   std::map<std::array<uint8_t, 16>, Found> found_;     // by file id

@@ -33,6 +33,8 @@ struct CheckReport {
   std::vector<std::string> problems;  // one line each, naming the culprit
   std::vector<std::string> repaired;  // repairs by `repair`, one line each
   std::vector<std::string> open;      // undamaged files that were not closed, one line each
+  // Files that were renamed and have not the kind of their new name yet (volume/kind.h), one line each.
+  std::vector<std::string> waiting;
 
   SumCounts scrubbed;                  // blocks of the striped files, if `scrub`
   std::set<std::string> without_sums;  // files with a part without checksums, if `scrub`
@@ -46,7 +48,8 @@ struct CheckReport {
 
 struct CheckOptions {
   // Closes files in state `open` with the size of their parts, and cuts parts that are longer than
-  // their file. Removes leftovers of dead imports; makes orphans readable in VOL/lost+found. Never
+  // their file. Removes leftovers of dead imports; makes orphans readable in VOL/lost+found. Gives
+  // renamed files the kind of their name (kind_change.h). Never
   // touches another volume's parts, parts named by two stubs, parts that the stub's owner does not
   // own, or a damaged file.
   bool repair = false;

@@ -1,6 +1,7 @@
 // Common parts of import and export (transfer.h).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "iomgr/admin/transfer.h"
 #include "iomgr/base/files/tree.h"
 #include "iomgr/base/process/progress.h"
+#include "iomgr/volume/parts/striped_file.h"
 
 namespace graphlane {
 
@@ -18,6 +20,10 @@ struct TransferState {
   TransferSummary summary;
   // of salvaged files, by the copy's path
   std::map<std::string, std::vector<MissingRange>> missing = {};
+  // Called before each read of a chunk, from several threads; an error ends the copy.
+  std::function<Outcome<void>()> go_on = {};
+
+  Outcome<void> check_wanted() const { return go_on ? go_on() : Outcome<void>(); }
 };
 
 // Reads a range of a plain file. EOF before its end is an error: the file has changed.
@@ -32,6 +38,10 @@ Outcome<void> check_unchanged(int fd, const TreePlace& place, const struct stat&
 // Copies a plain file as a plain file, with its attributes and its holes.
 Outcome<void> copy_plain(int from_fd, const TreePlace& from, const struct stat& info,
                          const TreePlace& to, TransferState* state);
+
+// Makes the plain file `to` from an open striped one, with the attributes of its stub.
+Outcome<void> copy_striped(const Volume& volume, const StripedFile& file, int stub_fd,
+                           const TreePlace& to, TransferState* state);
 
 // Makes the file `to` with `size_bytes`, for this user only at first.
 Outcome<Fd> create_file(const TreePlace& to, uint64_t size_bytes);

@@ -99,23 +99,6 @@ Outcome<void> fill_copy(BulkCopy copy, int stub_fd, const Fd& target, const Tree
   return {};
 }
 
-Outcome<void> export_striped(const Volume& volume, int stub_fd, const Layout& stub,
-                             const TreePlace& from, const TreePlace& to, TransferState* state) {
-  const Layout layout = current_layout(volume, stub);
-  const auto file = StripedFile::open(volume, stub_fd, layout, from.shown);
-  if (!file) return file.error();
-  const Outcome<Fd> target = create_file(to, layout.logical_size);
-  if (!target) return target.error();
-  const BulkCopy copy{.size_bytes = layout.logical_size,
-                      .thread_count = 2 * volume.device_count(),
-                      .read_in_turn = false,
-                      .write_in_turn = true,
-                      .read = [&](ByteRange range, char* buffer) {
-                        return transfer_striped(volume, **file, IoOp::kRead, range, buffer);
-                      }};
-  return fill_copy(copy, stub_fd, *target, to, state);
-}
-
 // Copies the remaining bytes of a damaged file, with zeros for the rest.
 Outcome<void> salvage_striped(const Volume& volume, int stub_fd, const Layout& layout,
                               const TreePlace& from, const TreePlace& to, TransferState* state) {
@@ -184,7 +167,9 @@ Outcome<void> export_file(const Volume& volume, bool salvage, int fd, const Tree
     }
   }
   if (*verdict == StubVerdict::kStub) {
-    return export_striped(volume, fd, layout, from, to, state);
+    const auto file = StripedFile::open(volume, fd, current_layout(volume, layout), from.shown);
+    if (!file) return file.error();
+    return copy_striped(volume, **file, fd, to, state);
   }
   return make_error(EIO, "{}: {}", from.shown, describe(*verdict));
 }
@@ -205,6 +190,22 @@ uint64_t logical_bytes(const std::vector<TreeNode>& nodes, const TreePlace& top)
 }
 
 }  // namespace
+
+Outcome<void> copy_striped(const Volume& volume, const StripedFile& file, int stub_fd,
+                           const TreePlace& to, TransferState* state) {
+  const Outcome<Fd> target = create_file(to, file.size());
+  if (!target) return target.error();
+  const BulkCopy copy{.size_bytes = file.size(),
+                      .thread_count = 2 * volume.device_count(),
+                      .read_in_turn = false,
+                      .write_in_turn = true,
+                      .read = [&](ByteRange range, char* buffer) {
+                        const Outcome<void> go_on = state->check_wanted();
+                        if (!go_on) return go_on;
+                        return transfer_striped(volume, file, IoOp::kRead, range, buffer);
+                      }};
+  return fill_copy(copy, stub_fd, *target, to, state);
+}
 
 Outcome<TransferSummary> export_files(const Volume& volume, const ExportOptions& options) {
   const CopyPath source = parse_copy_path(options.source);

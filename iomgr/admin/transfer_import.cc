@@ -3,47 +3,16 @@
 #include <map>
 #include <optional>
 
-#include "iomgr/admin/bulk_copy.h"
 #include "iomgr/admin/transfer_common.h"
-#include "iomgr/admin/write_behind.h"
-#include "iomgr/base/files/file_attributes.h"
+#include "iomgr/admin/transfer_staging.h"
 #include "iomgr/base/files/regular_file.h"
 #include "iomgr/base/process/interrupt.h"
 #include "iomgr/volume/parts/parts.h"
-#include "iomgr/volume/stub/part_record_io.h"
-#include "iomgr/volume/sum/sum_builder.h"
 #include "iomgr/volume/volume_files.h"
 
 namespace graphlane {
 namespace fs = std::filesystem;
 namespace {
-
-// A private directory below .graphlane/tmp; the destructor removes it.
-class ImportStage {
- public:
-  static Outcome<ImportStage> create(const Volume& volume) {
-    const TreePlace tmp{.directory_fd = volume.root_fd(),
-                        .path = kStagingDirectory,
-                        .shown = volume.root() + "/" + kStagingDirectory};
-    (void)::mkdirat(tmp.directory_fd, tmp.path.c_str(), 0700);
-    TreePlace own = tmp.at(UuidText(Uuid::random()).c_str());
-    if (::mkdirat(own.directory_fd, own.path.c_str(), 0700) != 0) {
-      return control_error(volume.root(), own.shown, errno, "cannot write to the volume");
-    }
-    return ImportStage(volume, std::move(own));
-  }
-  ImportStage(ImportStage&& other) noexcept
-      : volume_(std::exchange(other.volume_, nullptr)), own_(std::move(other.own_)) {}
-  ~ImportStage() {
-    if (volume_ != nullptr) (void)remove_volume_tree(*volume_, own_, /*force=*/true);
-  }
-  TreePlace top() const { return own_.at("top"); }
-
- private:
-  ImportStage(const Volume& volume, TreePlace own) : volume_(&volume), own_(std::move(own)) {}
-  const Volume* volume_;
-  TreePlace own_;
-};
 
 // The tree to import. `name` is the copy's name by cp's rules.
 struct Source {
@@ -123,19 +92,18 @@ class Import {
         options_(options),
         source_(source),
         policy_(options.policy != nullptr ? *options.policy : volume.policy()),
-        next_first_device_(Uuid::random().bytes[0]),
-        unsynced_(volume) {}
+        striped_(volume, &state_) {}
 
   Outcome<TransferSummary> run(const TreePlace& target) {
     if (Outcome<void> writable = require_writable(volume_); !writable) return writable.error();
     if (Outcome<void> checked = check(target); !checked) return checked.error();
     if (Outcome<void> chosen = choose_depths(); !chosen) return chosen.error();
     Progress progress("import", total_bytes(source_.nodes));
-    state_ = {.progress = &progress, .summary = {}};
+    state_.progress = &progress;
 
     const Outcome<VolumeLock> lock = VolumeLock::take(volume_, VolumeLock::kShared);
     if (!lock) return lock.error();
-    Outcome<ImportStage> stage = ImportStage::create(volume_);
+    Outcome<StagingDirectory> stage = StagingDirectory::create(volume_);
     if (!stage) return stage.error();
     Outcome<void> done =
         copy_tree(source_.place, source_.nodes, stage->top(),
@@ -212,87 +180,15 @@ class Import {
     if (!wants_striping({.path = below, .info = info})) {
       return copy_plain(fd, from, info, to, &state_);
     }
-    return stripe_file(fd, from, info, to);
+    return striped_.add(fd, from, info, to, depth_of(from.path));
   }
 
-  Outcome<void> stripe_file(int fd, const TreePlace& from, const struct stat& info,
-                            const TreePlace& to) {
-    Layout layout{.volume = volume_.uuid(),
-                  .file_id = Uuid::random(),
-                  .geometry = {.stripe_depth_bytes = depth_of(from.path),
-                               .device_count = volume_.device_count(),
-                               .first_device = next_first_device_++ % volume_.device_count()},
-                  .logical_size = static_cast<uint64_t>(info.st_size),
-                  .state = FileState::kClosed,
-                  .codec = Codec::kNone};
-    // A sparse file stays sparse.
-    const bool is_dense = info.st_blocks * 512 >= info.st_size;
-    // The stub comes first, because the parts name its inode.
-    const Outcome<Fd> stub = create_file(to, 0);
-    if (!stub) return stub.error();
-    const Result<StubSeen> seen = identify_stub(stub->get());
-    if (!seen) return to.error(seen.error().code, "cannot look at");
-    layout.identity = seen->identity;
-    const Outcome<NewParts> made = create_parts(volume_, layout, from.shown, is_dense);
-    Outcome<void> written =
-        made ? write_striped(fd, from, info, layout, stub->get()) : made.error();
-    if (written) written = write_stub(fd, to, layout, stub->get());
-    if (const ShortPlace place(to); !written) ::unlinkat(place.directory_fd(), place.path(), 0);
-    if (!written && made) (void)remove_parts(volume_, layout.file_id);
-    return written;
-  }
-
-  Outcome<void> write_striped(int fd, const TreePlace& from, const struct stat& info,
-                              const Layout& layout, int stub_fd) {
-    const auto file = StripedFile::open_new(volume_, layout, from.shown);
-    if (!file) return file.error();
-    Outcome<SumBuilder> sums = SumBuilder::create(volume_, **file);
-    if (!sums) return sums.error();
-    WriteBehind write_behind(**file);
-    const BulkCopy copy{
-        .size_bytes = layout.logical_size,
-        .thread_count = 2 * volume_.device_count(),
-        .read_in_turn = true,
-        .read = [&](ByteRange range, char* buffer) { return read_source(fd, from, range, buffer); },
-        .write =
-            [&](ByteRange range, const char* buffer) {
-              Outcome<void> written =
-                  transfer_striped(volume_, **file, IoOp::kWrite, range, const_cast<char*>(buffer));
-              write_behind.noticed(range);
-              return written ? sums->add(range, buffer) : written;
-            },
-        .next_data =
-            [&](uint64_t offset) { return next_data_offset(fd, offset, layout.logical_size); },
-        .progress = state_.progress};
-    if (Outcome<void> copied = graphlane::run(copy); !copied) return copied;
-    if (Outcome<void> same = check_unchanged(fd, from, info); !same) return same;
-    write_behind.finish();
-    if (Outcome<void> summed = sums->finish(); !summed) return summed;
-    copy_attributes(fd, stub_fd);
-    Outcome<void> bound =
-        bind_parts(volume_, (*file)->parts().all_buffered(), layout, stub_fd, PartRecord::kMaking,
-                   from.shown, [&](PartRecord& record) { sums->note_in(record); });
-    if (!bound) return bound;
-    return unsynced_.add(**file);
-  }
-
-  // Sets the times last, because writing changes them.
-  Outcome<void> write_stub(int like_fd, const TreePlace& to, const Layout& layout, int stub_fd) {
-    if (Result<void> written = graphlane::write_stub(stub_fd, layout); !written) {
-      return to.error(written.error().code, "cannot write");
-    }
-    copy_attributes(like_fd, stub_fd);
-    state_.summary.striped_count += 1;
-    state_.summary.bytes += layout.logical_size;
-    return {};
-  }
-
-  Outcome<void> put_in_place(const ImportStage& stage, const TreePlace& target) {
+  Outcome<void> put_in_place(const StagingDirectory& stage, const TreePlace& target) {
     if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on;
     // Syncs stubs and plain files before they get their names, and before their parts lose
     // `making`.
     if (::syncfs(volume_.root_fd()) != 0) return os_error(errno, volume_.root(), "cannot write");
-    if (Outcome<void> synced = unsynced_.sync(); !synced) return synced;
+    if (Outcome<void> synced = striped_.sync(); !synced) return synced;
     FileReplacer replace;
     if (options_.overwrite) {
       replace = [this](const TreePlace& staged, const TreePlace& existing) {
@@ -325,9 +221,8 @@ class Import {
   const Source& source_;
   const StripePolicy& policy_;
   std::map<std::string, uint64_t> depths_;  // by path, where chosen
-  uint32_t next_first_device_;  // starts at random, so that single imports are balanced too
   TransferState state_;
-  UnsyncedParts unsynced_;  // of the staged files
+  StripedCopies striped_;  // adds to state_
   std::vector<Uuid> replaced_;
 };
 

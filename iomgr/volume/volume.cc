@@ -15,6 +15,7 @@
 #include "iomgr/volume/device_kind.h"
 #include "iomgr/volume/found_volume.h"
 #include "iomgr/volume/home.h"
+#include "iomgr/volume/kind.h"
 #include "iomgr/volume/mount_table.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/sum/part_sums.h"
@@ -29,9 +30,10 @@ bool StripePolicy::wants(std::string_view name, uint64_t size_bytes) const {
 }
 
 bool StripePolicy::wants_new(std::string_view name) const {
-  const std::string text(name);
+  const std::string text(name), at_the_end(final_name(name));
   return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-    return ::fnmatch(glob.c_str(), text.c_str(), 0) == 0;
+    return ::fnmatch(glob.c_str(), text.c_str(), 0) == 0 ||
+           ::fnmatch(glob.c_str(), at_the_end.c_str(), 0) == 0;
   });
 }
 

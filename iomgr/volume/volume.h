@@ -54,7 +54,7 @@ struct StripePolicy {
 
   // For a file that is imported.
   bool wants(std::string_view name, uint64_t size_bytes) const;
-  // For a new file of unknown size: only if a glob names it.
+  // For a new file of unknown size: only if a glob matches the name, or its final_name() (kind.h).
   bool wants_new(std::string_view name) const;
 };
 

@@ -1,10 +1,12 @@
 #include "iomgr/base/files/file_attributes.h"
 
 #include <fcntl.h>
+#include <linux/limits.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -39,6 +41,25 @@ void copy_xattrs(int from_fd, int to_fd) {
   }
 }
 
+// Names and values, without those of Graphlane's own.
+std::map<std::string, std::string> xattrs_of(int fd) {
+  std::map<std::string, std::string> found;
+  const ssize_t size = ::flistxattr(fd, nullptr, 0);
+  if (size <= 0) return found;
+  std::string names(static_cast<size_t>(size), '\0');
+  const ssize_t got = ::flistxattr(fd, names.data(), names.size());
+  names.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  for (size_t at = 0; at < names.size(); at += std::string_view(&names[at]).size() + 1) {
+    const std::string name = &names[at];
+    if (name.starts_with("user.graphlane.")) continue;
+    std::string value(XATTR_SIZE_MAX, '\0');
+    const ssize_t length = ::fgetxattr(fd, name.c_str(), value.data(), value.size());
+    value.resize(length > 0 ? static_cast<size_t>(length) : 0);
+    found[name] = std::move(value);
+  }
+  return found;
+}
+
 // Copies the owner, or at least the group. False: `to` has another owner, so set-id bits must not
 // be copied.
 bool copy_owner(int to_fd, const struct stat& from) {
@@ -58,6 +79,16 @@ void copy_attributes(int from_fd, int to_fd) {
   const timespec times[2] = {from.st_atim, from.st_mtim};
   (void)::futimens(to_fd, times);
 }
+
+bool have_same_attributes(int one_fd, int other_fd) {
+  struct stat one, other;
+  if (::fstat(one_fd, &one) != 0 || ::fstat(other_fd, &other) != 0) return false;
+  return one.st_uid == other.st_uid && one.st_gid == other.st_gid && one.st_mode == other.st_mode &&
+         one.st_mtim.tv_sec == other.st_mtim.tv_sec &&
+         one.st_mtim.tv_nsec == other.st_mtim.tv_nsec && xattrs_of(one_fd) == xattrs_of(other_fd);
+}
+
+bool has_acl(int fd) { return has_xattr(fd, kAcl); }
 
 void copy_attributes_at(const struct stat& from, int to_directory_fd, const char* to_name) {
   (void)!::fchownat(to_directory_fd, to_name, from.st_uid, from.st_gid, AT_SYMLINK_NOFOLLOW);

@@ -10,7 +10,13 @@ namespace graphlane {
 // Owner, mode, times and extended attributes (also ACLs).
 void copy_attributes(int from_fd, int to_fd);
 
-// As above for a symbolic link or a special file, which cannot be opened: owner and times, and the
+// Whether two open files have the same owner, mode, mtime and extended attributes: whether nothing was
+// skipped.
+bool have_same_attributes(int one_fd, int other_fd);
+// Whether the file has an access control list beyond its mode.
+bool has_acl(int fd);
+
+// As copy_attributes() for a symbolic link or a special file, which cannot be opened: owner and times, and the
 // mode if it has one.
 void copy_attributes_at(const struct stat& from, int to_directory_fd, const char* to_name);
 
