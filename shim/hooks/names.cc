@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "iomgr/base/files/reopen.h"
+#include "iomgr/volume/kind.h"
 #include "iomgr/volume/name_lock.h"
 #include "shim/base/slow_lock.h"
 #include "shim/base/text.h"
@@ -157,9 +158,35 @@ int sync_replacement(const NamedStub& moved, int directory, const char* path) {
   return !file || ::syscall(SYS_fsync, file.get()) == 0 ? 0 : errno;
 }
 
+// A file was renamed from `old_path`, and was a stub or not. Marks it if its new name says the other
+// kind (iomgr/volume/kind.h).
+void note_kind(bool is_striped, const char* old_path, int directory, const char* path) {
+  if (old_path == nullptr || path == nullptr) return;
+  const int saved_errno = errno;
+  const struct stat st = status_of(directory, path, AT_SYMLINK_NOFOLLOW);
+  const SlowLockGuard lock(slow_lock);
+  if (S_ISREG(st.st_mode) && lock && (is_striped || !has_stub_size(st))) {
+    const Fd parent = open_parent(directory, path);
+    if (parent && !lies_on_fuse(parent.get()) && read_volume_above(parent.get())) {
+      const bool said = wants_new(last_name(old_path)), says = wants_new(last_name(path));
+      auto wished = kind_by_rename(is_striped ? FileKind::kStriped : FileKind::kPlain, said, says);
+      const bool is_small = static_cast<uint64_t>(st.st_size) < size_min_bytes();
+      if (wished == FileKind::kStriped && is_small) wished = std::nullopt;
+      const Fd file(wished || said != says ? sys::openat(parent.get(), last_name(path),
+                                                         O_PATH | O_NOFOLLOW | O_CLOEXEC)
+                                           : -1);
+      const int error = file ? wish_kind(file.get(), wished) : 0;
+      if (error != 0 && wished) {
+        complain(path, "keeps the kind of its old name: no attribute can be set");
+      }
+    }
+  }
+  errno = saved_errno;
+}
+
 template <class Original>
 int rename_stub(int old_directory, const char* old_path, int new_directory, const char* new_path,
-                Original original) {
+                Original original, unsigned flags = 0) {
   const int saved_errno = errno;
   bool is_synced = false;
   for (;; wait_for_check()) {
@@ -176,12 +203,19 @@ int rename_stub(int old_directory, const char* old_path, int new_directory, cons
       }
       is_synced = true;
     }
-    NameChange change;
-    if (moved.may_move_stubs() && !change.hold(old_directory, old_path)) continue;
-    if (replaced.may_move_stubs() && !change.hold(new_directory, new_path)) continue;
-    errno = saved_errno;
-    const int status = original();
-    change.reap(replaced, new_directory, new_path);
+    int status;
+    {
+      NameChange change;
+      if (moved.may_move_stubs() && !change.hold(old_directory, old_path)) continue;
+      if (replaced.may_move_stubs() && !change.hold(new_directory, new_path)) continue;
+      errno = saved_errno;
+      status = original();
+      change.reap(replaced, new_directory, new_path);
+    }
+    if (status == 0) note_kind(bool(moved), old_path, new_directory, new_path);
+    if (status == 0 && (flags & RENAME_EXCHANGE) != 0) {
+      note_kind(bool(replaced), new_path, old_directory, old_path);
+    }
     return status;
   }
 }
@@ -265,9 +299,9 @@ int hook_renameat(int from_directory, const char* from, int to_directory, const 
 
 int hook_renameat2(int from_directory, const char* from, int to_directory, const char* to,
                    unsigned flags) {
-  return rename_stub(from_directory, from, to_directory, to, [=] {
-    return real::renameat2(from_directory, from, to_directory, to, flags);
-  });
+  return rename_stub(
+      from_directory, from, to_directory, to,
+      [=] { return real::renameat2(from_directory, from, to_directory, to, flags); }, flags);
 }
 
 int hook_unlink(const char* path) {

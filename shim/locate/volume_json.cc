@@ -15,6 +15,7 @@
 #include "iomgr/base/files/regular_file.h"
 #include "iomgr/io/io_queue.h"
 #include "iomgr/volume/found_volume.h"
+#include "iomgr/volume/kind.h"
 #include "iomgr/volume/stub/part_record_io.h"
 
 namespace graphlane::shim {
@@ -249,13 +250,20 @@ const char* read_volume_file(std::string_view file, VolumeDevices* devices) {
 }
 
 bool wants_new(const char* name) {
-  static PathText glob;  // under the SlowLock
+  static PathText glob, at_the_end;  // under the SlowLock
+  at_the_end.cut(0);
+  at_the_end << final_name(name);
   const int globs = document.find("stripe", document.find("policy"));
   for (int i = 0; i < document.array_size(globs); ++i) {
     document.element(globs, i, &glob);
     if (::fnmatch(glob.c_str(), name, 0) == 0) return true;
+    if (::fnmatch(glob.c_str(), at_the_end.c_str(), 0) == 0) return true;
   }
   return false;
+}
+
+uint64_t size_min_bytes() {
+  return document.number("size_min", document.find("policy")).value_or(0);
 }
 
 const char* check_device_file(int root_fd, const VolumeDevices& devices, uint32_t index) {

@@ -33,6 +33,8 @@ const char* read_volume_file(std::string_view file, VolumeDevices* devices);
 
 // Whether the volume of the last volume.json that was read stripes a new file of that name.
 bool wants_new(const char* name);
+// The least size of a striped file, by the same policy.
+uint64_t size_min_bytes();
 
 // Checks that the open directory `root_fd` is device `index` of that volume. Null if it is,
 // otherwise the reason.
