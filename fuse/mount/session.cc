@@ -133,6 +133,7 @@ Outcome<void> Session::serve(StopSignals* stop) {
   fs_.init_extension.watch(session_);
   fs_.drop_behind.start(session_);
   fs_.invalidation.start();
+  fs_.kinds.start();
   if (stop != nullptr) stop->guard(session_);
   const int result = run_workers();
   if (stop != nullptr) stop->release();
@@ -142,6 +143,7 @@ Outcome<void> Session::serve(StopSignals* stop) {
   // Only after the loop: the server may be closing a client's descriptor of this mount, which sends
   // a request to the loop.
   server_.reset();
+  fs_.kinds.stop();
   fs_.drop_behind.stop();
   fs_.invalidation.stop();
   if (result == 0) return {};

@@ -117,6 +117,7 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
   const int path_fd = path->get();
   struct stat st;
   if (::fstatat(path_fd, "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  if (is_replaced(inode, st)) return ESTALE;
   const Fd held = held_parts(inode, path_fd, st);
   if (held && ::fstat(held.get(), &st) != 0) return errno;
   StubView view = inode.stub.look(path_fd, st);

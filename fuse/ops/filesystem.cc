@@ -73,6 +73,7 @@ Filesystem::Filesystem(std::shared_ptr<const Volume> served, const MountOptions&
       inodes(volume->root_fd()),
       live(*volume),
       invalidation(*this),
+      kinds(*this),
       handles(handles_max()),
       files_made_(Uuid::random().bytes[0]) {}  // random, so that volumes of one file balance too
 
@@ -180,6 +181,16 @@ void drop_cached_attributes(Filesystem& fs, const Inode& inode) {
 
 double attr_timeout_seconds(const Filesystem& fs, const Inode& inode) {
   return inode.passthrough.is_open() ? 0 : fs.options.attr_timeout_seconds;
+}
+
+bool is_replaced(const Inode& inode, const struct stat& st) {
+  return S_ISREG(st.st_mode) && st.st_nlink == 0 && !inode.control &&
+         inode.handle_count.load(std::memory_order_acquire) == 0;
+}
+
+bool is_replaced(const Inode& inode, int path_fd) {
+  struct stat st;
+  return ::fstat(path_fd, &st) == 0 && is_replaced(inode, st);
 }
 
 int look_at(Filesystem& fs, Inode& inode, struct stat* st, StubView* view) {

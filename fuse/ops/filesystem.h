@@ -11,6 +11,7 @@
 #include <string>
 
 #include "fuse/coherence/invalidation.h"
+#include "fuse/coherence/kind_settler.h"
 #include "fuse/coherence/live_files.h"
 #include "fuse/coherence/ticket_book.h"
 #include "fuse/inode/inode_table.h"
@@ -59,6 +60,7 @@ struct Filesystem {
   std::optional<SharedCache> shared;  // shared by several processes; none without a cache
   DropBehind drop_behind;
   Invalidation invalidation;
+  KindSettler kinds;
   Sweeps sweeps;
   OpenHandles handles;
   LastReadSizes last_read;                 // of the files that do not fit in memory
@@ -134,6 +136,12 @@ void drop_cached_attributes(Filesystem& fs, const Inode& inode);
 
 // How long the kernel may cache the inode's attributes.
 double attr_timeout_seconds(const Filesystem& fs, const Inode& inode);
+
+// Whether the kernel knows an inode that has lost its name, and that no program has open: the name leads
+// to another one by now. ESTALE then makes the kernel look it up again. `st`, or the O_PATH descriptor,
+// is of the host's file.
+bool is_replaced(const Inode& inode, const struct stat& st);
+bool is_replaced(const Inode& inode, int path_fd);
 
 // The host's attributes of a file. Drops its pages if it was changed outside this mount. 0 or an
 // errno.

@@ -53,7 +53,8 @@ int op::link(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_pare
   if (!directory) return directory.error().code;
   if (::linkat(AT_FDCWD, ProcPath(path->get()).c_str(), directory->get(), new_name,
                AT_SYMLINK_FOLLOW) != 0) {
-    return errno;
+    const int error = errno;
+    return error == ENOENT && is_replaced(inode, path->get()) ? ESTALE : error;
   }
   return answer_entry(fs, req, parent, new_name);
 }
@@ -101,6 +102,8 @@ int op::rename(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   LastLink victim(*fs.volume, to->get(), new_name);  // survives RENAME_EXCHANGE
   if (::renameat2(from->get(), name, to->get(), new_name, flags) != 0) return errno;
   if (victim.reap(to->get())) fs.live.drop(victim.file_id());
+  fs.kinds.renamed(to->get(), new_name, name);
+  if ((flags & RENAME_EXCHANGE) != 0) fs.kinds.renamed(from->get(), name, new_name);
   return answer_result(req, 0);
 }
 

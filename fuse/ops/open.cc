@@ -81,6 +81,8 @@ Result<std::unique_ptr<OpenFile>> open_plain(Filesystem& fs, Inode& inode, int p
     file->appends = true;
   }
   if (!file->fd) return last_errno();
+  // The open may have waited until the file was replaced (FileLease).
+  if (is_replaced(inode, path_fd)) return Errno{ESTALE};
   if (Result<void> chosen = choose_passthrough(fs, inode, *file, fi); !chosen) {
     return chosen.error();
   }
@@ -176,6 +178,7 @@ Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, Inode& inode, fuse_
   }
   struct stat st;
   if (::fstat(path->get(), &st) != 0) return last_errno();
+  if (is_replaced(inode, st)) return Errno{ESTALE};
   const StubView view = inode.stub.look(path->get(), st);
   if (view.error != 0) return Errno{view.error};
   if (view.unreadable) return Errno{EACCES};  // even if its mode permits to write it
@@ -298,6 +301,7 @@ int op::release(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* 
   if (file->leaves_pages() && fs.inodes.of(ino).open_once()) {
     fs.drop_behind.ended(ino);
   }
+  if (!file->striped) fs.kinds.closed(file->fd.get());
   take_back(fs, fs.inodes.of(ino), fi);
   return answer_result(req, 0);
 }

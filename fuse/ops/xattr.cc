@@ -4,7 +4,9 @@
 //                           preload library asks for the parts (part_server.h)
 //   user.graphlane.stats    on the root: counters of the lanes, as JSON
 //
-// Neither is listed, so that copying tools leave them alone.
+// Neither is listed, so that copying tools leave them alone. Nor is the host's user.graphlane.kind
+// (iomgr/volume/kind.h), which only the daemon sets.
+#include <linux/limits.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
@@ -15,9 +17,12 @@
 #include "fuse/ops/operations.h"
 #include "iomgr/server/server_protocol.h"
 #include "iomgr/server/stats.h"
+#include "iomgr/volume/kind.h"
 
 namespace graphlane {
 namespace {
+
+using std::string_literals::operator""s;
 
 constexpr std::string_view kServer = kServerXattr;
 constexpr std::string_view kStats = "user.graphlane.stats";
@@ -25,7 +30,9 @@ constexpr std::string_view kStats = "user.graphlane.stats";
 constexpr std::string_view kAccessAcl = "system.posix_acl_access";
 constexpr std::string_view kDefaultAcl = "system.posix_acl_default";
 
-bool is_virtual(std::string_view name) { return name == kServer || name == kStats; }
+bool is_own(std::string_view name) {
+  return name == kServer || name == kStats || name == kKindXattr;
+}
 
 int answer_value(fuse_req_t req, std::string_view value, size_t size) {
   if (size == 0) {
@@ -108,18 +115,25 @@ int op::getxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* nam
 int op::listxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size) {
   const Result<HostPath> host = fs.inodes.path(fs.inodes.of(ino));
   if (!host) return host.error().code;
-  const ProcPath path(host->get());
-  return answer_host(
-      req, size, [&](char* names, size_t room) { return ::listxattr(path.c_str(), names, room); });
+  std::string names(XATTR_LIST_MAX, '\0');
+  const ssize_t length = ::listxattr(ProcPath(host->get()).c_str(), names.data(), names.size());
+  if (length < 0) return errno;
+  names.resize(static_cast<size_t>(length));
+  const std::string hidden(kKindXattr, sizeof kKindXattr);  // with its zero byte
+  if (const size_t at = ("\0"s + names).find("\0"s + hidden); at != std::string::npos) {
+    names.erase(at, hidden.size());
+  }
+  return answer_value(req, names, size);
 }
 
 int op::setxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* name,
                  const char* value, size_t size, int flags) {
   Inode& inode = fs.inodes.of(ino);
   if (inode.control) return EROFS;
-  if (is_virtual(name)) return EPERM;
+  if (is_own(name)) return EPERM;
   const Result<HostPath> host = fs.inodes.path(inode);
   if (!host) return host.error().code;
+  if (is_replaced(inode, host->get())) return ESTALE;
   if (name == kAccessAcl) return set_access_acl(req, inode, host->get(), value, size, flags);
   const ProcPath path(host->get());
   return answer_result(req, ::setxattr(path.c_str(), name, value, size, flags));
@@ -128,9 +142,10 @@ int op::setxattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* nam
 int op::removexattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* name) {
   Inode& inode = fs.inodes.of(ino);
   if (inode.control) return EROFS;
-  if (is_virtual(name)) return EPERM;
+  if (is_own(name)) return EPERM;
   const Result<HostPath> host = fs.inodes.path(inode);
   if (!host) return host.error().code;
+  if (is_replaced(inode, host->get())) return ESTALE;
   const ProcPath path(host->get());
   return answer_result(req, ::removexattr(path.c_str(), name));
 }
