@@ -169,7 +169,7 @@ def test_a_rename_over_it_removes_its_parts(striped, mounted):
 def test_a_rename_over_it_is_durable_before_its_parts_go(root, striped, mounted, new):
     """The replacing file is durable even earlier. Otherwise a power failure could restore the
     stub without its parts, or leave neither file."""
-    volume, _ = striped(size=100_000, stripe=["s*"])
+    volume, _ = striped(size=100_000, stripe=["s*", "data"])
     with ExitStack() as at_end:
         at = at_end.enter_context(mounted(volume))
         name = "plain" if new == "plain" else "s"
