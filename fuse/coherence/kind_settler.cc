@@ -135,21 +135,20 @@ KindSettler::Tried KindSettler::settle(const Waiting& file) {
   const std::string root = path_behind(fs_.volume->root_fd()), path = path_behind(file.fd.get());
   if (::fstat(file.fd.get(), &st) != 0 || st.st_nlink == 0) return Tried::kDone;
   if (!path.starts_with(root + "/")) return Tried::kDone;
-  const TreePlace place{.directory_fd = fs_.volume->root_fd(),
-                        .path = path.substr(root.size() + 1),
-                        .shown = path};
+  const TreePlace place{
+      .directory_fd = fs_.volume->root_fd(), .path = path.substr(root.size() + 1), .shown = path};
   if (::fstatat(place.directory_fd, place.path.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
       named.st_ino != st.st_ino || named.st_dev != st.st_dev) {
     return Tried::kLater;  // just renamed
   }
-  const Outcome<KindChange> changed =
-      change_kind(*fs_.volume, place, file.kind,
-                  {.go_on = [this]() -> Outcome<void> {
-                     const MutexLock lock(mu_);
-                     if (!stopping_ || Clock::now() < deadline_) return {};
-                     return make_error(EBUSY, "the mount ends");
-                   },
-                   .exchanged = [&] { look_up_again(place); }});
+  const Outcome<KindChange> changed = change_kind(*fs_.volume, place, file.kind,
+                                                  {.go_on = [this]() -> Outcome<void> {
+                                                     const MutexLock lock(mu_);
+                                                     if (!stopping_ || Clock::now() < deadline_)
+                                                       return {};
+                                                     return make_error(EBUSY, "the mount ends");
+                                                   },
+                                                   .exchanged = [&] { look_up_again(place); }});
   if (!changed) {
     log_line(changed.error().text);
     return Tried::kDone;

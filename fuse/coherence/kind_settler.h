@@ -4,9 +4,9 @@
 //   rename() ──► marked, queued ──not open──► copied, exchanged ──► the kernel looks the name up again
 //                     ▲──────── open: later ──────┘
 //
-// The rename itself costs an attribute. A file that is still marked when the mount ends, or its daemon
-// is killed, waits for `graphlane check --repair`; a plain one also for a mount through which it is
-// opened and closed.
+// The rename itself costs an attribute. Files can still be marked when the mount ends or its daemon is
+// killed. `graphlane check --repair` changes these. A mount also changes a plain one that a program has
+// opened through it and closed.
 //
 // Threads: everything is safe from any thread; one of its own changes files, one after the other.
 #pragma once

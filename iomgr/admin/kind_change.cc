@@ -46,8 +46,7 @@ bool is_same_file(const struct stat& one, const struct stat& other) {
 // The copy of a file in the making, and its exchange with the file.
 class KindJob {
  public:
-  KindJob(const Volume& volume, const TreePlace& place,
-          const KindChangeOptions& options)
+  KindJob(const Volume& volume, const TreePlace& place, const KindChangeOptions& options)
       : volume_(volume), place_(place), options_(options) {}
 
   Outcome<KindChange> run(FileKind to) {
@@ -104,8 +103,9 @@ class KindJob {
     Result<std::unique_ptr<FileLease>> lease = FileLease::take(file_.get());
     if (!lease && lease.error().code == EAGAIN) return KindChange::kBusy;
     if (!lease) {
-      return keeps(fmt::format("no lease tells who has it open: {}", error_text(lease.error().code)),
-                   lease.error().code);
+      return keeps(
+          fmt::format("no lease tells who has it open: {}", error_text(lease.error().code)),
+          lease.error().code);
     }
     if (::fstat(file_.get(), &info_) != 0) return place_.error(errno, "cannot read");
     TransferState state;
@@ -256,7 +256,8 @@ class KindJob {
       return KindChange::kDone;
     }
     Result<void> back = exchange_names();
-    if (!back && back.error().code != ENOENT) {  // ENOENT: the name was removed, and the file with it
+    if (!back &&
+        back.error().code != ENOENT) {  // ENOENT: the name was removed, and the file with it
       stage_->keep();
       return place_.error(back.error().code,
                           "cannot be moved back from " + copy_place_.shown + ", where it is now");
@@ -295,7 +296,7 @@ class KindJob {
   const TreePlace& place_;
   const KindChangeOptions& options_;
   Fd file_;
-  struct stat info_ {};  // of file_, from before the copy
+  struct stat info_{};  // of file_, from before the copy
   StagingDirectory* stage_ = nullptr;
   TreePlace copy_place_;
   Fd copy_;

@@ -14,8 +14,8 @@
 // plain file a lease says so (base/files/file_lease.h), for a striped one its locks (stub_lock.h).
 // Others may read it while it is copied. A writer ends the copy, after some milliseconds.
 //
-// A file keeps its kind, with the reason, if something of it would be lost: it has several names, an
-// access control list, or attributes that this process may not set; or its new place lacks room.
+// A file keeps its kind if something of it would be lost; the error says what. Reasons: several names,
+// an access control list, attributes that this process may not set, no room.
 #pragma once
 
 #include <functional>

@@ -23,8 +23,7 @@ class StagingDirectory {
   void keep() { volume_ = nullptr; }
 
  private:
-  StagingDirectory(const Volume& volume, TreePlace own)
-      : volume_(&volume), own_(std::move(own)) {}
+  StagingDirectory(const Volume& volume, TreePlace own) : volume_(&volume), own_(std::move(own)) {}
   const Volume* volume_;
   TreePlace own_;
 };

@@ -4,8 +4,8 @@
 //   renamed     the new name may say the other kind. Then the file carries the attribute kKindXattr
 //               until it has that kind (iomgr/admin/kind_change.h)
 //
-// A striped file whose name never said so keeps its kind: an import stripes a file that is named
-// itself, whatever its name.
+// A striped file keeps its kind if its old name did not ask for it. An import stripes a file that is
+// given by itself, whatever its name.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -43,8 +43,8 @@ constexpr std::string_view final_name(std::string_view name) {
       std::all_of(name.end() - kRandomLetters, name.end(), is_letter)) {
     return name.substr(1, name.size() - kRandomLetters - 2);
   }
-  for (const std::string_view end : {".part", ".partial", ".filepart", ".crdownload", ".download",
-                                     ".tmp", ".temp", ".new"}) {
+  for (const std::string_view end :
+       {".part", ".partial", ".filepart", ".crdownload", ".download", ".tmp", ".temp", ".new"}) {
     if (name.size() > end.size() && name.ends_with(end)) {
       return name.substr(0, name.size() - end.size());
     }
@@ -52,7 +52,7 @@ constexpr std::string_view final_name(std::string_view name) {
   return name;
 }
 
-// What a rename asks of a file; empty: it keeps its kind. `said`, `says`: whether the old and the new
+// The kind that a rename asks for; empty: none. `said`, `says`: whether the old and the new
 // name are of striped files.
 constexpr std::optional<FileKind> kind_by_rename(FileKind now, bool said, bool says) {
   if (now == FileKind::kPlain && says) return FileKind::kStriped;
@@ -63,8 +63,7 @@ constexpr std::optional<FileKind> kind_by_rename(FileKind now, bool said, bool s
 // The attribute of an open file; also of an O_PATH descriptor. Empty: it has none.
 inline std::optional<FileKind> wished_kind(int fd) {
   char value[16];
-  const long size =
-      ::syscall(SYS_getxattr, ProcPath(fd).c_str(), kKindXattr, value, sizeof value);
+  const long size = ::syscall(SYS_getxattr, ProcPath(fd).c_str(), kKindXattr, value, sizeof value);
   const std::string_view text(value, size > 0 ? static_cast<size_t>(size) : 0);
   for (const FileKind kind : {FileKind::kPlain, FileKind::kStriped}) {
     if (text == name_of(kind)) return kind;
@@ -77,7 +76,7 @@ inline int wish_kind(int fd, std::optional<FileKind> kind) {
   const ProcPath path(fd);
   if (!kind) {
     return ::syscall(SYS_removexattr, path.c_str(), kKindXattr) == 0 || errno == ENODATA ? 0
-                                                                                       : errno;
+                                                                                         : errno;
   }
   const std::string_view value = name_of(*kind);
   return ::syscall(SYS_setxattr, path.c_str(), kKindXattr, value.data(), value.size(), 0) == 0

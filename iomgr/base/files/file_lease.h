@@ -1,8 +1,8 @@
 // FileLease: what the kernel knows of other open descriptors of a file, in any process (fcntl(2),
 // F_SETLEASE).
 //
-//   take()      no other descriptor is open. From now on others may read; the first open or
-//               truncation for writing ends the lease, and waits for that some milliseconds
+//   take()      no other descriptor is open. From now on others may read. The first open or
+//               truncation for writing ends the lease; it waits some milliseconds for that
 //   exclude()   no other descriptor is open, and an open waits until this object is destroyed
 //
 // A mapped file counts as open. For the file's owner, or with CAP_LEASE.

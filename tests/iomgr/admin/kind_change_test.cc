@@ -110,8 +110,7 @@ TEST_F(KindChangeTest, WhatWouldLoseSomethingKeepsItsKind) {
 TEST_F(KindChangeTest, AWriterEndsTheCopyAndItsBytesStay) {
   write(in_volume("column"), content_);
   bool wrote = false;
-  EXPECT_EQ(change("column", FileKind::kStriped,
-                   {.go_on = [&]() -> Outcome<void> {
+  EXPECT_EQ(change("column", FileKind::kStriped, {.go_on = [&]() -> Outcome<void> {
                      if (std::exchange(wrote, true)) return {};
                      const Fd file(::open(in_volume("column").c_str(), O_WRONLY | O_CLOEXEC));
                      EXPECT_EQ(::pwrite(file.get(), "new", 3, 0), 3);
@@ -128,8 +127,7 @@ TEST_F(KindChangeTest, AWriterEndsTheCopyAndItsBytesStay) {
 TEST_F(KindChangeTest, AReaderThatStaysKeepsTheInode) {
   write(in_volume("column"), content_);
   Fd reader;
-  EXPECT_EQ(change("column", FileKind::kStriped,
-                   {.go_on = [&]() -> Outcome<void> {
+  EXPECT_EQ(change("column", FileKind::kStriped, {.go_on = [&]() -> Outcome<void> {
                      reader.reset(::open(in_volume("column").c_str(), O_RDONLY | O_CLOEXEC));
                      return {};
                    }}),
@@ -168,8 +166,7 @@ TEST_F(KindChangeTest, AnOpenAtTheExchangeIsNotLost) {
 
 TEST_F(KindChangeTest, AnotherFileOfTheNameIsNotTouched) {
   write(in_volume("column"), content_);
-  EXPECT_EQ(change("column", FileKind::kStriped,
-                   {.go_on = [&]() -> Outcome<void> {
+  EXPECT_EQ(change("column", FileKind::kStriped, {.go_on = [&]() -> Outcome<void> {
                      std::filesystem::rename(in_volume("column"), in_volume("mine"));
                      std::filesystem::create_directory(in_volume("column"));
                      return {};
