@@ -15,13 +15,26 @@ Outcome<AlgorithmResult> result_of_labels(const ProgramRun& run, VertexValues<Ve
   if (!counted) return counted.error();
   AlgorithmResult result;
   result.summary = {{name, count}, {"largest", largest}};
-  if (!run.wants_values) return result;
-  std::vector<VertexId> all(run.vertex_count());
-  const auto copy = [&](uint64_t first, std::span<const VertexId> some) {
-    std::copy(some.begin(), some.end(), all.begin() + static_cast<ptrdiff_t>(first));
-  };
-  if (auto copied = for_each_interval(copy, reading(labels)); !copied) return copied.error();
-  result.columns = {{column, std::move(all)}};
+  auto all = wanted_values(run, labels);
+  if (!all) return all.error();
+  if (run.wants_values) result.columns = {{column, std::move(*all)}};
+  return result;
+}
+
+Outcome<AlgorithmResult> result_of_ranks(const ProgramRun& run, VertexValues<double>& ranks,
+                                         Json summary) {
+  const auto total = sum_over_vertices(run, [](double rank) { return rank; }, reading(ranks));
+  if (!total) return total.error();
+  TopTen top;
+  const auto look = [&](uint64_t first, std::span<const double> some) { top.add(first, some); };
+  if (auto looked = for_each_interval(look, reading(ranks)); !looked) return looked.error();
+  auto all = wanted_values(run, ranks);
+  if (!all) return all.error();
+  AlgorithmResult result;
+  result.summary = std::move(summary);
+  result.summary["sum"] = *total;
+  result.summary["top"] = top.json();
+  if (run.wants_values) result.columns = {{"rank", std::move(*all)}};
   return result;
 }
 

@@ -32,21 +32,19 @@ Outcome<AlgorithmResult> run_sssp(const ProgramRun& run) {
   if (auto done = run.engine.propagate(ShortestPaths{}, *distances); !done) return done.error();
   uint64_t reached = 0;
   double farthest = 0;
-  std::vector<double> all(run.wants_values ? run.vertex_count() : 0);
-  const auto look = [&](uint64_t first, std::span<const double> some) {
+  const auto look = [&](uint64_t, std::span<const double> some) {
     for (const double distance : some) {
       if (distance == ShortestPaths::kUnreached) continue;
       ++reached;
       farthest = std::max(farthest, distance);
     }
-    if (run.wants_values) {
-      std::copy(some.begin(), some.end(), all.begin() + static_cast<ptrdiff_t>(first));
-    }
   };
   if (auto looked = for_each_interval(look, reading(*distances)); !looked) return looked.error();
+  auto all = wanted_values(run, *distances);
+  if (!all) return all.error();
   AlgorithmResult result{.unreached = "infinity"};
   result.summary = {{"reached", reached}, {"farthest", farthest}};
-  if (run.wants_values) result.columns = {{"distance", std::move(all)}};
+  if (run.wants_values) result.columns = {{"distance", std::move(*all)}};
   return result;
 }
 
