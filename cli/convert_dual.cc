@@ -71,7 +71,7 @@ Outcome<int> show_dual(const std::string& path, bool as_json) {
   }
   print_graph(path, header);
   print_fact("blocks", fmt::format("{} x {}", header.partitions, header.partitions));
-  print_fact("weights", std::string(name_of(header.weight)));
+  print_weights(header);
   print_fact("codec", fmt::format("{}, {:.2f} bits an arc", name_of(header.codec), bits.lists));
   print_fact("index",
              fmt::format("{}, {:.2f} bits an arc", format_size(bits.index_bytes), bits.index));

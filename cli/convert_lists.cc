@@ -21,6 +21,13 @@ double bits_an_arc(const Lists& lists) {
   return arcs == 0 ? 0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(arcs);
 }
 
+double bits_a_weight(const GraphHeader& header) {
+  const uint64_t arcs = header.arc_count * (header.is_directed ? 2 : 1);
+  if (arcs == 0 || header.weight == WeightKind::kNone) return 0;
+  if (!header.encodes_weights()) return 8.0 * static_cast<double>(weight_bytes(header.weight));
+  return 8.0 * static_cast<double>(header.weights_bytes) / static_cast<double>(arcs);
+}
+
 }  // namespace
 
 std::string_view direction_of(bool is_directed) { return is_directed ? "directed" : "undirected"; }
@@ -45,7 +52,16 @@ Json graph_json(const std::string& path, const GraphHeader& header) {
           {"arcs", header.arc_count},
           {"directed", header.is_directed},
           {"weights", std::string(name_of(header.weight))},
+          {"bits_a_weight", bits_a_weight(header)},
           {"codec", std::string(name_of(header.codec))}};
+}
+
+void print_weights(const GraphHeader& header) {
+  const bool is_weighted = header.weight != WeightKind::kNone;
+  print_fact(
+      "weights",
+      fmt::format("{}{}", name_of(header.weight),
+                  is_weighted ? fmt::format(", {:.2f} bits a weight", bits_a_weight(header)) : ""));
 }
 
 uint64_t stored_bytes(const GraphHeader& header) {
@@ -119,7 +135,7 @@ Outcome<int> show_stored_graph(const std::string& path, bool as_json) {
     return kOk;
   }
   print_graph(path, header);
-  print_fact("weights", std::string(name_of(header.weight)));
+  print_weights(header);
   print_fact("codec",
              fmt::format("{}, {:.2f} bits an arc", name_of(header.codec), bits_an_arc(**lists)));
   print_fact("size", format_size(stored_bytes(header)));

@@ -33,6 +33,8 @@ std::string_view direction_of(bool is_directed);
 
 // For `info`: prints one line; prints the lines from the path to the edges; and the header as JSON.
 void print_fact(std::string_view key, const std::string& text);
+// The type of the weights, and how many bits one takes.
+void print_weights(const GraphHeader& header);
 void print_graph(const std::string& path, const GraphHeader& header,
                  const std::string& more_of_vertices = "");
 Json graph_json(const std::string& path, const GraphHeader& header);

@@ -53,7 +53,7 @@ Outcome<int> show_pages(const std::string& path, bool as_json) {
     return kOk;
   }
   print_graph(path, header, fmt::format(", {} with out-neighbours", out.key_count()));
-  print_fact("weights", std::string(name_of(header.weight)));
+  print_weights(header);
   print_fact("codec", std::string(name_of(header.codec)));
   print_fact("pages",
              fmt::format("{} of {}", page_count_of(**pages), format_size(out.page_bytes())));

@@ -29,7 +29,8 @@ enum HeaderField : size_t {
   kVertexCountAt = 40,
   kArcCountAt = 48,
   kEdgeCountAt = 56,
-  kReservedAt = 64,  // to kHeaderFilesAt
+  kWeightsBytesAt = 64,
+  kReservedAt = 72,  // to kHeaderFilesAt
 };
 
 template <class T>
@@ -78,6 +79,19 @@ Outcome<void> check_header(const GraphHeader& h, uint32_t directed, const std::s
     return make_error(ENOTSUP, "{}: byte {}: weights of type {} are not known", path,
                       size_t{kWeightAt}, weight);
   }
+  if (h.version > format_version(h.weight != WeightKind::kNone)) {
+    return bad(kVersionAt, "without weights, but of version", h.version);
+  }
+  if (!h.encodes_weights() && h.weights_bytes != 0) {
+    return bad(kWeightsBytesAt, "bytes of encoded weights:", h.weights_bytes);
+  }
+  if (!h.encodes_weights() && h.weight != WeightKind::kNone && h.codec == CodecKind::kReference) {
+    return make_error(
+        ENOTSUP,
+        "{}: byte {}: weights of format version 1 with the codec reference, which are not read "
+        "any more: `graphlane convert -w --to dual --codec reference EDGES GRAPH` makes it again",
+        path, size_t{kVersionAt});
+  }
   if (h.checksum_piece_bytes < 512 || h.checksum_piece_bytes > (1u << 30)) {
     return bad(kPieceBytesAt, "bytes a checksum:", h.checksum_piece_bytes);
   }
@@ -125,7 +139,7 @@ std::array<uint8_t, kGraphHeaderBytes> encode_header(const GraphHeader& header) 
     std::memcpy(bytes.data() + at, &value, sizeof value);
   };
   std::memcpy(bytes.data(), kHeaderMagic, sizeof kHeaderMagic);
-  put(kVersionAt, kGraphFormatVersion);
+  put(kVersionAt, header.version);
   put(kKindAt, static_cast<uint32_t>(header.kind));
   put(kDirectedAt, uint32_t{header.is_directed});
   put(kCodecAt, static_cast<uint32_t>(header.codec));
@@ -136,6 +150,7 @@ std::array<uint8_t, kGraphHeaderBytes> encode_header(const GraphHeader& header) 
   put(kVertexCountAt, header.vertex_count);
   put(kArcCountAt, header.arc_count);
   put(kEdgeCountAt, header.edge_count);
+  put(kWeightsBytesAt, header.weights_bytes);
   for (size_t f = 0; f < header.files.size(); ++f) {
     const GraphHeader::File& file = header.files[f];
     assert(file.name.size() < kHeaderNameBytes);
@@ -166,9 +181,9 @@ Outcome<GraphHeader> parse_header(std::string_view bytes, const std::string& pat
                       kHeaderChecksumAt);
   }
   const uint32_t version = header_field<uint32_t>(bytes, kVersionAt);
-  if (version != kGraphFormatVersion) {
-    return make_error(ENOTSUP, "{}: byte {}: format version {}, expected {}", path,
-                      size_t{kVersionAt}, version, kGraphFormatVersion);
+  if (version < 1 || version > kGraphFormatVersionMax) {
+    return make_error(ENOTSUP, "{}: byte {}: format version {}, expected 1 to {}", path,
+                      size_t{kVersionAt}, version, kGraphFormatVersionMax);
   }
   const uint32_t kind = header_field<uint32_t>(bytes, kKindAt);
   if (kind < 1 || kind > 3) {
@@ -179,11 +194,13 @@ Outcome<GraphHeader> parse_header(std::string_view bytes, const std::string& pat
                      .is_directed = header_field<uint32_t>(bytes, kDirectedAt) == 1,
                      .codec = static_cast<CodecKind>(header_field<uint32_t>(bytes, kCodecAt)),
                      .weight = static_cast<WeightKind>(header_field<uint32_t>(bytes, kWeightAt)),
+                     .version = version,
                      .partitions = header_field<uint32_t>(bytes, kPartitionsAt),
                      .checksum_piece_bytes = header_field<uint32_t>(bytes, kPieceBytesAt),
                      .vertex_count = header_field<uint64_t>(bytes, kVertexCountAt),
                      .arc_count = header_field<uint64_t>(bytes, kArcCountAt),
                      .edge_count = header_field<uint64_t>(bytes, kEdgeCountAt),
+                     .weights_bytes = header_field<uint64_t>(bytes, kWeightsBytesAt),
                      .files = {}};
   if (Outcome<void> sound = check_header(header, header_field<uint32_t>(bytes, kDirectedAt), path);
       !sound) {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graphfmt/codec.h"
+#include "graphfmt/codec/codec.h"
 #include "graphfmt/edge.h"
 #include "iomgr/base/error.h"
 
@@ -20,7 +20,9 @@ namespace graphlane {
 
 inline constexpr char kGraphHeaderFile[] = "graph";
 inline constexpr size_t kGraphHeaderBytes = 512;
-inline constexpr uint32_t kGraphFormatVersion = 1;
+// 1: weights, if any, are as in memory. 2: they are encoded (weight_codec.h).
+inline constexpr uint32_t kGraphFormatVersionMax = 2;
+constexpr uint32_t format_version(bool is_weighted) { return is_weighted ? 2 : 1; }
 // Pieces of list and weight files that have a checksum each.
 inline constexpr uint32_t kChecksumPieceBytes = 4096;
 
@@ -56,13 +58,16 @@ struct GraphHeader {
   bool is_directed = true;
   CodecKind codec = CodecKind::kRaw;
   WeightKind weight = WeightKind::kNone;
+  uint32_t version = 1;
   uint32_t partitions = 0;  // P of `dual`, else 0
   uint32_t checksum_piece_bytes = kChecksumPieceBytes;
   uint64_t vertex_count = 0;
-  uint64_t arc_count = 0;   // in one direction's lists
-  uint64_t edge_count = 0;  // directed: arc_count; undirected: each edge once
+  uint64_t arc_count = 0;      // in one direction's lists
+  uint64_t edge_count = 0;     // directed: arc_count; undirected: each edge once
+  uint64_t weights_bytes = 0;  // of version 2: the encoded weights of all directions
   std::vector<File> files;
 
+  bool encodes_weights() const { return version >= 2; }
   // nullptr: it has no such file.
   const File* find(std::string_view name) const;
   friend bool operator==(const GraphHeader&, const GraphHeader&) = default;

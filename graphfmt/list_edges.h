@@ -109,7 +109,7 @@ class ArcSum : public ListSink {
     }
     batch.tally = all;
     batch.offset = forward;
-    batch.first_arc = backward;
+    batch.weights_offset = backward;
     return {};
   }
 
@@ -117,7 +117,7 @@ class ArcSum : public ListSink {
     all_ += batch.tally;
     arc_count_ += batch.neighbours.size();
     forward_ += batch.offset;
-    backward_ += batch.first_arc;
+    backward_ += batch.weights_offset;
     return {};
   }
 

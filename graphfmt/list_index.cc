@@ -82,9 +82,10 @@ Outcome<ListIndex> ListIndex::parse(std::span<const uint8_t>& bytes, const ListI
       return parsed.error();
     }
   }
+  const uint64_t count = shape.has_groups ? index.count_groups() : head.list_count;
   if (shape.has_degrees) {
     auto column = ByteColumn::parse(
-        bytes, head.list_count, shape.has_arc_starts ? starts : ColumnStarts::kNone, what, at());
+        bytes, count, shape.has_arc_starts ? starts : ColumnStarts::kNone, what, at());
     if (!column) return column.error();
     index.degrees_ = std::move(*column);
     if (index.degrees_.total() != head.arc_count) {
@@ -93,7 +94,6 @@ Outcome<ListIndex> ListIndex::parse(std::span<const uint8_t>& bytes, const ListI
     }
   }
   if (shape.has_lengths) {
-    const uint64_t count = shape.has_groups ? index.count_groups() : head.list_count;
     auto column = ByteColumn::parse(bytes, count, starts, what, at());
     if (!column) return column.error();
     index.lengths_ = std::move(*column);
@@ -151,7 +151,7 @@ Result<void> ListIndex::decode_groups(const ListCodec& codec, uint64_t first, ui
                                       std::vector<uint32_t>& vertices,
                                       std::vector<uint32_t>& starts,
                                       std::vector<uint32_t>& neighbours) const {
-  const size_t first_list = starts.size() - 1, first_vertex = vertices.size();
+  const size_t first_list = starts.size() - 1;
   for (uint64_t at = first; at < end; at += kIndexGroupVertices) {
     const size_t begin = vertices.size();
     ListPlace place;
@@ -162,20 +162,16 @@ Result<void> ListIndex::decode_groups(const ListCodec& codec, uint64_t first, ui
          });
     if (vertices.size() == begin) continue;
     const std::span<const uint32_t> group(vertices.data() + begin, vertices.size() - begin);
+    const uint64_t arcs_before = starts.back();
     const uint64_t arcs_max =
-        arc_count_ - std::min<uint64_t>(arc_count_, starts.back() - starts[first_list]);
+        arc_count_ - std::min<uint64_t>(arc_count_, arcs_before - starts[first_list]);
     if (auto done = codec.decode_group({bytes, place.length_bytes}, group, limit, arcs_max, starts,
                                        neighbours);
         !done) {
       return done;
     }
     bytes += place.length_bytes;
-  }
-  if (!shape_.has_degrees) return {};
-  for (size_t i = 0; first_vertex + i < vertices.size(); ++i) {
-    if (starts[first_list + i + 1] - starts[first_list + i] != degree(vertices[first_vertex + i])) {
-      return Errno{EIO};
-    }
+    if (shape_.has_degrees && starts.back() - arcs_before != arcs(group[0])) return Errno{EIO};
   }
   return {};
 }
@@ -198,7 +194,7 @@ void ListIndexBuilder::skip_to(uint64_t vertex) {
 void ListIndexBuilder::append(uint32_t vertex, uint64_t degree, uint64_t length_bytes) {
   skip_to(vertex);
   if (shape_.is_sparse) bitmap_[vertex / 64] |= uint64_t{1} << vertex % 64;
-  if (shape_.has_degrees) degrees_.append(degree);
+  if (shape_.has_degrees && !shape_.has_groups) degrees_.append(degree);
   if (shape_.has_lengths && !shape_.has_groups) lengths_.append(length_bytes);
   ++vertex_count_;
   ++list_count_;
@@ -206,7 +202,8 @@ void ListIndexBuilder::append(uint32_t vertex, uint64_t degree, uint64_t length_
   if (!shape_.has_groups) lists_bytes_ += length_bytes;
 }
 
-void ListIndexBuilder::append_group(uint64_t length_bytes) {
+void ListIndexBuilder::append_group(uint64_t length_bytes, uint64_t arcs) {
+  if (shape_.has_degrees) degrees_.append(arcs);
   lengths_.append(length_bytes);
   lists_bytes_ += length_bytes;
 }

@@ -23,7 +23,7 @@
 #include <string>
 
 #include "graphfmt/byte_column.h"
-#include "graphfmt/codec.h"
+#include "graphfmt/codec/codec.h"
 #include "iomgr/base/error.h"
 
 namespace graphlane {
@@ -49,7 +49,8 @@ struct ListPlace {
 // The columns that an index has beside the lists' places.
 struct ListIndexShape {
   bool is_sparse = false;
-  bool has_degrees = true;     // false: the codec's count() finds it in the list
+  // false: the codec's count() finds it in the list. With groups, a degree is that of a group
+  bool has_degrees = true;
   bool has_lengths = false;    // false: lists are raw
   bool has_arc_starts = true;  // for weights beside the lists, and for raw lists
   bool is_derived = false;     // ranks and starts are not stored: parse() computes them
@@ -86,8 +87,7 @@ class ListIndex {
   uint64_t lists_bytes() const { return lists_bytes_; }
   const ListIndexShape& shape() const { return shape_; }
 
-  // Vertices are below vertex_count(). degree(): only with has_degrees; first_arc(), the arcs in
-  // all lists before: only with has_arc_starts.
+  // Vertices are below vertex_count(). degree(): only with has_degrees, without groups.
   uint64_t degree(uint32_t vertex) const {
     const uint64_t item = item_of(vertex);
     return item == kNoItem ? 0 : degrees_[item];
@@ -106,8 +106,16 @@ class ListIndex {
     }
     return {.offset = item_offset(item), .length_bytes = item_bytes(item)};
   }
-  // Both may be asked of vertex_count() too: the end of all.
-  uint64_t first_arc(uint64_t vertex) const { return degrees_.sum_before(rank(vertex)); }
+  // Only with has_arc_starts: the arcs of all lists before that of `vertex`; with groups, before that of its group.
+  // It and offset() may be asked of vertex_count() too: the end of all.
+  uint64_t first_arc(uint64_t vertex) const {
+    if (!shape_.has_groups) return degrees_.sum_before(rank(vertex));
+    return vertex == vertex_count_ ? arc_count_ : degrees_.sum_before(group_rank(vertex));
+  }
+  // Likewise: how many arcs the vertex, which has a list, or all of its group have.
+  uint64_t arcs(uint32_t vertex) const {
+    return degrees_[shape_.has_groups ? group_rank(vertex) : item_of(vertex)];
+  }
   // The place where the list of `vertex` is, or would be; with groups, that of its group.
   uint64_t offset(uint64_t vertex) const {
     return shape_.has_groups ? group_offset(vertex) : item_offset(rank(vertex));
@@ -117,7 +125,7 @@ class ListIndex {
   uint64_t next_candidate(uint64_t vertex) const;
 
   // visit(vertex, place, degree) for each vertex of [first, end) that has a list, ascending: with
-  // no search for each. `degree` is 0 without has_degrees. With groups, `first` begins one, and the
+  // no search for each. `degree` is 0 without has_degrees, and with groups. With groups, `first` begins one, and the
   // place is that of the group.
   template <class Visit>
   void scan(uint64_t first, uint64_t end, const Visit& visit) const;
@@ -200,8 +208,8 @@ class ListIndexBuilder {
 
   // The next list that is not empty. Vertices between have none. With groups, without its length.
   void append(uint32_t vertex, uint64_t degree, uint64_t length_bytes);
-  // With groups: the length of the next group that has a list.
-  void append_group(uint64_t length_bytes);
+  // With groups: the length and the arcs of the next group that has a list.
+  void append_group(uint64_t length_bytes, uint64_t arcs);
   // Vertices after the last list have none.
   void finish(uint64_t vertex_count);
 
@@ -238,7 +246,6 @@ inline uint64_t ListIndex::next_candidate(uint64_t vertex) const {
 
 template <class Visit>
 void ListIndex::scan(uint64_t first, uint64_t end, const Visit& visit) const {
-  uint64_t item = rank(first);
   if (shape_.has_groups) {
     uint64_t group = group_rank(first);
     ListPlace place{.offset = group_offset(first), .length_bytes = 0};
@@ -248,14 +255,13 @@ void ListIndex::scan(uint64_t first, uint64_t end, const Visit& visit) const {
       if (bits == 0) continue;
       place = {.offset = place.offset + place.length_bytes, .length_bytes = lengths_[group++]};
       for (; bits != 0; bits &= bits - 1) {
-        const uint64_t degree = shape_.has_degrees ? degrees_[item] : 0;
-        ++item;
         visit(static_cast<uint32_t>(at + static_cast<unsigned>(__builtin_ctzll(bits))), place,
-              degree);
+              uint64_t{0});
       }
     }
     return;
   }
+  uint64_t item = rank(first);
   uint64_t offset = item_offset(item);
   const auto one = [&](uint64_t vertex) {
     const uint64_t degree = shape_.has_degrees ? degrees_[item] : 0;

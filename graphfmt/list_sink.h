@@ -29,7 +29,8 @@ struct ListBatch {
   size_t encoded_bytes = 0;
   std::vector<uint64_t> lengths;
   uint64_t offset = 0;
-  uint64_t first_arc = 0;
+  uint64_t weights_offset = 0;
+  uint64_t weights_bytes = 0;
   uint64_t tally = 0;
 
   std::span<const uint32_t> list(size_t index) const {

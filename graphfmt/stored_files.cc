@@ -39,6 +39,17 @@ Outcome<GraphHeader::File> find_stored_file(const GraphDirectory& directory,
   return *file;
 }
 
+Outcome<void> check_weights_bytes(const GraphDirectory& directory, const GraphHeader& header) {
+  if (!header.encodes_weights()) return {};
+  uint64_t bytes = 0;
+  for (const GraphHeader::File& file : header.files) {
+    if (file.name.ends_with(".weights")) bytes += file.size_bytes;
+  }
+  if (bytes == header.weights_bytes) return {};
+  return make_error(EIO, "{}: byte 64: {} bytes of weights, but its files have {}",
+                    directory.path_of(kGraphHeaderFile), header.weights_bytes, bytes);
+}
+
 Outcome<Buffer> read_pinned_file(const GraphDirectory& directory, const GraphHeader& header,
                                  const std::string& name) {
   const std::string path = directory.path_of(name);

@@ -24,6 +24,9 @@ Outcome<GraphHeader::File> find_stored_file(const GraphDirectory& directory,
 Outcome<Buffer> read_pinned_file(const GraphDirectory& directory, const GraphHeader& header,
                                  const std::string& name);
 
+// EIO: the files of encoded weights have not the bytes that the header tells.
+Outcome<void> check_weights_bytes(const GraphDirectory& directory, const GraphHeader& header);
+
 // A file of which the bytes that are left to parse begin with the checksums of another file's
 // pieces.
 struct ChecksumTable {

@@ -2,9 +2,9 @@
 
 #include <filesystem>
 
-#include "graphfmt/arc_sort.h"
 #include "graphfmt/graph_directory.h"
 #include "graphfmt/output/out_file.h"
+#include "graphfmt/sort/arc_sort.h"
 #include "graphfmt/sort/line.h"
 #include "graphfmt/staging.h"
 
@@ -37,6 +37,7 @@ class StoredGraphBuilder {
     header_.is_directed = !options_.input.undirected;
     header_.codec = options_.codec;
     header_.weight = weight_kind(input.weighted, input.weight_type);
+    header_.version = format_version(input.weighted);
     header_.vertex_count = read->vertex_count;
     format_.begin(read->edge_count, header_);
     if (auto done = write_side(**sorter, Direction::kOut); !done) return done.error();

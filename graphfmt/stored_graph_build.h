@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "graphfmt/codec.h"
+#include "graphfmt/codec/codec.h"
 #include "graphfmt/edge_list.h"
 #include "graphfmt/graph_header.h"
 #include "graphfmt/list_sink.h"

@@ -1,22 +1,12 @@
 #include "adapters/graph/graph.h"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 
 #include "graphfmt/sort/line.h"
 
 namespace graphlane {
 namespace {
-
-template <class T>
-void read_numbers(const std::byte* from, std::span<double> to) {
-  for (size_t i = 0; i < to.size(); ++i) {
-    T value;
-    std::memcpy(&value, from + i * sizeof value, sizeof value);
-    to[i] = static_cast<double>(value);
-  }
-}
 
 // Bytes behind the end, for decoders that read more than they need.
 constexpr uint64_t kBehindBytes = 64;
@@ -74,6 +64,7 @@ Outcome<std::unique_ptr<Graph>> Graph::open(const std::string& path, const Graph
 Outcome<void> Graph::open_side(Direction direction) {
   Side& side = sides_[direction == Direction::kOut ? 0 : 1];
   side.index = &lists_->index(direction);
+  side.weight_table = &lists_->weights(direction);
   const auto lists = open_file(direction, ListPart::kLists);
   if (!lists) return lists.error();
   side.lists = *lists;
@@ -105,15 +96,6 @@ Outcome<OpenPagedFile*> Graph::open_file(Direction direction, ListPart part) {
   checkers_.push_back(std::make_unique<Checker>(*lists_, direction, part));
   (*file)->check_pages_by(*checkers_.back());
   return *file;
-}
-
-void Graph::read_weights(const std::byte* from, std::span<double> to) const {
-  switch (header().weight) {
-    case WeightKind::kNone: break;
-    case WeightKind::kFloat32: return read_numbers<float>(from, to);
-    case WeightKind::kFloat64: return read_numbers<double>(from, to);
-    case WeightKind::kInt64: return read_numbers<int64_t>(from, to);
-  }
 }
 
 // Reads all of the file, and checks it.

@@ -80,6 +80,7 @@ class Graph {
   // One direction's lists.
   struct Side {
     const ListIndex* index = nullptr;
+    const WeightTable* weight_table = nullptr;  // where the weights of arcs are
     const OpenPagedFile* lists = nullptr;
     const OpenPagedFile* weights = nullptr;  // nullptr: none, or not wanted
     // of a graph in memory; 32 bytes may be read behind the end
@@ -88,9 +89,6 @@ class Graph {
   };
   const Side& side(EdgeSide side) const { return sides_[side_place(side)]; }
   PageReader& pages() const { return *pages_; }
-  // The size of an arc's weight in its file; and numbers from the file's bytes.
-  size_t weight_bytes() const { return graphlane::weight_bytes(header().weight); }
-  void read_weights(const std::byte* from, std::span<double> to) const;
 
   // The size of the direction's list file.
   uint64_t list_bytes(EdgeSide side) const { return this->side(side).lists->size_bytes(); }

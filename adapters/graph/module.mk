@@ -8,7 +8,7 @@ graph_kit_names := progress size size_text aio_queue cache cache_budget cache_ho
   promises atomic_file striped_file stub stub_copies stub_lock sum_file sum_format sync_queue tree unwritten uring_queue uuid verify volume volume_files \
   volume_json word_packing
 graph_kit_iomgr := $(call sources_named,iomgr,$(graph_kit_names))
-graph_kit_graphfmt := $(patsubst %,graphfmt/%.cc,byte_column codec codec_reference codec_simd codec_varint graph_directory graph_header sort/line \
+graph_kit_graphfmt := $(patsubst %,graphfmt/%.cc,byte_column codec/codec codec/codec_reference codec/codec_simd codec/codec_varint codec/weight_codec graph_directory graph_header sort/line \
   list_index lists/lists pages/page_packer pages/page_store pages/store_head pages/store_writer stored_files)
 graph_kit_adapters := $(patsubst %,adapters/%.cc,graph/graph graph/worker_pool semiext/list_loader semiext/list_runs graph/kit/c_api \
   graph/kit/kv_c_api kv/kv_reader kv/kv_store kv/page_buffer kv/cache/eviction kv/cache/value_cache)

@@ -52,13 +52,28 @@ void SweepPlan::add_range(const BlockIndexPtr& index, uint64_t first, uint64_t e
   }
 }
 
-void SweepPlan::add_items(const BlockIndexPtr& index, uint64_t first_item, const SweepChunk& like) {
+void SweepPlan::add_items(const DualGraph& graph, const BlockIndexPtr& index, uint64_t first_item,
+                          const SweepChunk& like) {
   SweepChunk* chunk = nullptr;
+  const WeightTable* const weights =
+      graph.has_weights() ? &graph.dual().weights(index->side) : nullptr;
+  const uint64_t first_arc = graph.dual().block(index->side, index->own, index->other).first_arc;
+  uint64_t weights_end = 0;  // of the item before
   for (uint64_t i = first_item; i < items.size(); ++i) {
     const SweepItem& item = items[i];
     const uint64_t end = item.offset + item.length_bytes;
-    if (chunk != nullptr && page_of(item.offset) <= page_of(chunk->lists.end() - 1) + 1 &&
-        end - chunk->lists.offset <= BlockSweep::kChunkBytes) {
+    bool adjoins = chunk != nullptr && page_of(item.offset) <= page_of(chunk->lists.end() - 1) + 1;
+    if (weights != nullptr) {
+      const ListIndex& lists = index->index;
+      const ByteRange codes =
+          weights->range(first_arc + lists.first_arc(item.vertex), lists.arcs(item.vertex));
+      if (codes.length_bytes > 0) {
+        adjoins =
+            adjoins && (weights_end == 0 || page_of(codes.offset) <= page_of(weights_end - 1) + 1);
+        weights_end = codes.end();
+      }
+    }
+    if (adjoins && end - chunk->lists.offset <= BlockSweep::kChunkBytes) {
       chunk->end = i + 1;
       chunk->lists.length_bytes = end - chunk->lists.offset;
       continue;
@@ -207,19 +222,11 @@ class BlockSweep::Worker {
     begin(slot, slot.lists, graph_.blocks(chunk.index->side),
           {block.lists.offset + chunk.lists.offset, chunk.lists.length_bytes});
     if (graph_.has_weights()) {
-      const auto [first, end] = arcs_of(shared.plan, chunk);
-      const uint64_t size = graph_.weight_bytes();
+      const ArcRange arcs = arcs_of(graph_, shared.plan, chunk);
       begin(slot, slot.weights, graph_.weights(chunk.index->side),
-            {(block.first_arc + first) * size, (end - first) * size});
+            graph_.dual().weights(chunk.index->side).range(arcs.first, arcs.count));
     }
     return true;
-  }
-
-  static std::pair<uint64_t, uint64_t> arcs_of(const SweepPlan& plan, const SweepChunk& chunk) {
-    const ListIndex& index = chunk.index->index;
-    if (chunk.is_range) return {index.first_arc(chunk.first), index.first_arc(chunk.end)};
-    return {index.first_arc(plan.items[chunk.first].vertex),
-            index.first_arc(plan.items[chunk.end - 1].vertex + uint64_t{1})};
   }
 
   void begin(Slot& slot, Reading& reading, const OpenPagedFile& file, ByteRange range) {
@@ -231,7 +238,12 @@ class BlockSweep::Worker {
     if (reading.bytes.size() < range.length_bytes + kDecodeSlackBytes) {
       reading.bytes.resize(range.length_bytes + kDecodeSlackBytes);
     }
-    queue_.submit(file.paged(), range, reading);
+    if (range.length_bytes > 0) {
+      queue_.submit(file.paged(), range, reading);
+    } else {
+      // Weights without codes: all are the same.
+      if (--slot.pending == 0) ++arrived_;
+    }
   }
 
   void arrived(Reading& reading, const PageBytes& bytes) noexcept {

@@ -59,7 +59,8 @@ struct SweepPlan {
   // the group and step of `like`, and its tag.
   void add_range(const BlockIndexPtr& index, uint64_t first, uint64_t end, const SweepChunk& like);
   // Chunks for items from `first_item` on, which belong to the block and ascend.
-  void add_items(const BlockIndexPtr& index, uint64_t first_item, const SweepChunk& like);
+  void add_items(const DualGraph& graph, const BlockIndexPtr& index, uint64_t first_item,
+                 const SweepChunk& like);
 };
 
 // The lists of a chunk: that of vertices[i] is neighbours[starts[i]] … neighbours[starts[i + 1] -

@@ -2,21 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 #include "graphfmt/sort/line.h"
 
 namespace graphlane::hybrid {
 namespace {
-
-template <class T>
-void numbers_from(const uint8_t* from, std::span<double> to) {
-  for (size_t i = 0; i < to.size(); ++i) {
-    T value;
-    std::memcpy(&value, from + i * sizeof value, sizeof value);
-    to[i] = static_cast<double>(value);
-  }
-}
 
 uint64_t all_files_bytes(const Dual& dual) {
   uint64_t bytes = 0;
@@ -100,15 +90,6 @@ Outcome<const OpenPagedFile*> DualGraph::open_file(DualSide side, DualPart part)
   checkers_.push_back(std::make_unique<Checker>(*dual_, side, part));
   (*file)->check_pages_by(*checkers_.back());
   return *file;
-}
-
-void DualGraph::read_weights(const uint8_t* from, std::span<double> to) const {
-  switch (dual_->header().weight) {
-    case WeightKind::kNone: break;
-    case WeightKind::kFloat32: return numbers_from<float>(from, to);
-    case WeightKind::kFloat64: return numbers_from<double>(from, to);
-    case WeightKind::kInt64: return numbers_from<int64_t>(from, to);
-  }
 }
 
 Outcome<BlockIndexPtr> DualGraph::read_index(const BlockId& block) const {

@@ -52,8 +52,6 @@ class DualGraph {
   bool is_directed() const { return dual_->is_directed(); }
   // Whether there are weights, and they were wanted.
   bool has_weights() const { return sides_[0].weights != nullptr; }
-  size_t weight_bytes() const { return graphlane::weight_bytes(dual_->header().weight); }
-  void read_weights(const uint8_t* from, std::span<double> to) const;
 
   DualSide own_side(DualSide side) const { return is_directed() ? side : DualSide::kOut; }
   const OpenPagedFile& blocks(DualSide side) const { return *this->side(side).blocks; }

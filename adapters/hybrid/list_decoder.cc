@@ -4,6 +4,18 @@
 
 namespace graphlane::hybrid {
 
+ArcRange arcs_of(const DualGraph& graph, const SweepPlan& plan, const SweepChunk& chunk) {
+  const ListIndex& index = chunk.index->index;
+  const uint32_t last = chunk.is_range ? 0 : plan.items[chunk.end - 1].vertex;
+  const uint64_t first =
+      index.first_arc(chunk.is_range ? chunk.first : plan.items[chunk.first].vertex);
+  const uint64_t end =
+      chunk.is_range ? index.first_arc(chunk.end) : index.first_arc(last) + index.arcs(last);
+  const DualBlock& block =
+      graph.dual().block(chunk.index->side, chunk.index->own, chunk.index->other);
+  return {.first = block.first_arc + first, .count = end - first};
+}
+
 Error ListDecoder::damaged(const SweepChunk& chunk, uint64_t offset, uint32_t vertex) const {
   const BlockIndex& block = *chunk.index;
   return make_error(EIO, "{}: damaged from byte {} on: the list of vertex {}",
@@ -18,6 +30,7 @@ Outcome<ChunkLists> ListDecoder::decode(const SweepPlan& plan, const SweepChunk&
   lengths_.clear();
   degrees_.clear();
   starts_.assign(1, 0);
+  first_arcs_.clear();
   if (auto done = chunk.is_range ? decode_range(chunk, bytes) : decode_items(plan, chunk, bytes);
       !done) {
     return done.error();
@@ -27,22 +40,39 @@ Outcome<ChunkLists> ListDecoder::decode(const SweepPlan& plan, const SweepChunk&
                    .neighbours = {neighbours_.data(), starts_.back()},
                    .weights = {}};
   if (weights == nullptr) return lists;
-  // The weights of lists that are left out lie between.
-  weights_.resize(starts_.back());
-  const ListIndex& index = chunk.index->index;
-  const uint64_t first_arc =
-      index.first_arc(chunk.is_range ? chunk.first : plan.items[chunk.first].vertex);
-  const size_t size = graph_.weight_bytes();
-  if (chunk.is_range) {
-    graph_.read_weights(weights, weights_);
-  } else {
-    for (size_t i = 0; i < vertices_.size(); ++i) {
-      graph_.read_weights(weights + (index.first_arc(vertices_[i]) - first_arc) * size,
-                          {weights_.data() + starts_[i], starts_[i + 1] - starts_[i]});
-    }
-  }
+  if (auto done = decode_weights(plan, chunk, weights); !done) return done.error();
   lists.weights = weights_;
   return lists;
+}
+
+Outcome<void> ListDecoder::decode_weights(const SweepPlan& plan, const SweepChunk& chunk,
+                                          const uint8_t* codes) {
+  const DualSide side = chunk.index->side;
+  const WeightTable& table = graph_.dual().weights(side);
+  const ArcRange all = arcs_of(graph_, plan, chunk);
+  const ByteRange range = table.range(all.first, all.count);
+  weights_.resize(starts_.back());
+  const auto damaged = [&] {
+    return make_error(EIO,
+                      "{}: damaged between byte {} and byte {}: weights that no encoder writes",
+                      graph_.weights(side).path(), range.offset, range.end());
+  };
+  if (chunk.is_range) {
+    if (all.count != weights_.size() ||
+        !table.decode(all.first, weights_, codes, kDecodeSlackBytes))
+      return damaged();
+    return {};
+  }
+  // The weights of lists that are left out lie between.
+  const uint64_t block_first =
+      graph_.dual().block(side, chunk.index->own, chunk.index->other).first_arc;
+  for (size_t i = 0; i < vertices_.size(); ++i) {
+    const uint64_t first = block_first + first_arcs_[i];
+    const std::span<double> weights(weights_.data() + starts_[i], starts_[i + 1] - starts_[i]);
+    const uint64_t offset = table.range(first, weights.size()).offset - range.offset;
+    if (!table.decode(first, weights, codes + offset, kDecodeSlackBytes)) return damaged();
+  }
+  return {};
 }
 
 Outcome<void> ListDecoder::decode_range(const SweepChunk& chunk, const uint8_t* bytes) {
@@ -111,6 +141,8 @@ Outcome<void> ListDecoder::decode_items_of_groups(const SweepPlan& plan, const S
       std::copy_n(group_neighbours_.data() + group_starts_[g], count, neighbours_.data() + begin);
       vertices_.push_back(plan.items[i++].vertex);
       starts_.push_back(static_cast<uint32_t>(begin + count));
+      if (graph_.has_weights())
+        first_arcs_.push_back(index.first_arc(item.vertex) + group_starts_[g]);
     }
   }
   return {};
@@ -137,6 +169,7 @@ Outcome<void> ListDecoder::decode_items(const SweepPlan& plan, const SweepChunk&
     }
     vertices_.push_back(item.vertex);
     starts_.push_back(static_cast<uint32_t>(end));
+    if (graph_.has_weights()) first_arcs_.push_back(index.first_arc(item.vertex));
   }
   return {};
 }

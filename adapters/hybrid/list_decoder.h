@@ -12,13 +12,19 @@ namespace graphlane::hybrid {
 // Bytes behind a chunk's that decoders may read.
 inline constexpr size_t kDecodeSlackBytes = 64;
 
+// The arcs of a side from the first list of a chunk to the last.
+struct ArcRange {
+  uint64_t first = 0;
+  uint64_t count = 0;
+};
+ArcRange arcs_of(const DualGraph& graph, const SweepPlan& plan, const SweepChunk& chunk);
+
 class ListDecoder {
  public:
   explicit ListDecoder(const DualGraph& graph) : graph_(graph) {}
 
-  // `bytes`: the chunk's, and kDecodeSlackBytes more that may be read; `weights`: those of its arcs
-  // from the first list to the last, or nullptr. What is returned is there until the next call.
-  // EIO: damaged.
+  // `bytes`: of the chunk's lists; `weights`: the codes of arcs_of(plan, chunk), or nullptr; of both
+  // kDecodeSlackBytes more may be read. What is returned is there until the next call. EIO: damaged.
   Outcome<ChunkLists> decode(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes,
                              const uint8_t* weights);
 
@@ -27,11 +33,14 @@ class ListDecoder {
   Outcome<void> decode_items(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes);
   Outcome<void> decode_items_of_groups(const SweepPlan& plan, const SweepChunk& chunk,
                                        const uint8_t* bytes);
+  Outcome<void> decode_weights(const SweepPlan& plan, const SweepChunk& chunk,
+                               const uint8_t* codes);
   Error damaged(const SweepChunk& chunk, uint64_t offset, uint32_t vertex) const;
 
   const DualGraph& graph_;
   std::vector<uint32_t> vertices_;
   std::vector<uint32_t> starts_;
+  std::vector<uint64_t> first_arcs_;  // of items' lists, in their block; only if weights are wanted
   std::vector<uint32_t> lengths_;
   std::vector<uint32_t> degrees_;
   std::vector<uint32_t> neighbours_;

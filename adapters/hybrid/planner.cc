@@ -55,9 +55,8 @@ ReadCost Planner::range_cost(const BlockId& block) const {
   PageCount(graph_, graph_.blocks(block.side), cost).add(b.lists);
   if (!graph_.has_index(block)) cost.bytes += pages_of(b.index).bytes;
   if (graph_.has_weights()) {
-    const uint64_t size = graph_.weight_bytes();
     PageCount(graph_, graph_.weights(block.side), cost)
-        .add({b.first_arc * size, b.arc_count * size});
+        .add(graph_.dual().weights(block.side).range(b.first_arc, b.arc_count));
   }
   cost.arcs = b.arc_count;
   return cost;
@@ -83,8 +82,9 @@ bool Planner::add_active_items(const Choice& choice, const Frontier& frontier, d
     plan.items.push_back({vertex, place.offset, static_cast<uint32_t>(place.length_bytes)});
     lists.add({b.lists.offset + place.offset, place.length_bytes});
     if (weights) {
-      const uint64_t size = graph_.weight_bytes();
-      weights->add({(b.first_arc + index.first_arc(vertex)) * size, index.degree(vertex) * size});
+      weights->add(graph_.dual()
+                       .weights(block.side)
+                       .range(b.first_arc + index.first_arc(vertex), index.arcs(vertex)));
     }
     cost.arcs = static_cast<uint64_t>(static_cast<double>(bytes) * arcs_a_byte);
     if (++seen % 256 == 0) is_cheap = device_.seconds(cost) <= limit;
@@ -132,7 +132,7 @@ void Planner::decide(Choice& choice, const Frontier& frontier, SweepPlan& plan) 
         costs_at_most(choice.is_known ? std::numeric_limits<double>::infinity() : decoding) ||
         costs_at_most(device_.seconds(range_cost(pull_block(choice))));
     if (choice.pushes) {
-      plan.add_items(choice.index, first_item, like);
+      plan.add_items(graph_, choice.index, first_item, like);
     } else {
       plan.items.resize(first_item);
     }
@@ -170,7 +170,7 @@ void Planner::add_pull(Choice& choice, const CanChange& can_change, SweepPlan& p
     ReadCost cost;
     if (add_items_that_can_change(choice, can_change, device_.seconds(choice.cost), plan, cost)) {
       choice.cost = cost;
-      return plan.add_items(index, first_item, like);
+      return plan.add_items(graph_, index, first_item, like);
     }
     plan.items.resize(first_item);
   }

@@ -1,18 +1,6 @@
 #include "adapters/kv/kv_graph.h"
 
-#include <cstring>
-
 namespace graphlane::kv {
-namespace {
-
-template <class T>
-double number_at(std::span<const uint8_t> bytes, size_t index) {
-  T value;
-  std::memcpy(&value, bytes.data() + index * sizeof value, sizeof value);
-  return static_cast<double>(value);
-}
-
-}  // namespace
 
 Outcome<std::unique_ptr<KvGraph>> KvGraph::open(const std::string& path, const KvOptions& options,
                                                 bool wants_in) {
@@ -68,13 +56,8 @@ Outcome<KvGraph::List> KvGraph::decode(uint64_t vertex, std::span<const uint8_t>
 }
 
 double KvGraph::weight(const List& list, size_t i) const {
-  switch (pages_->header().weight) {
-    case WeightKind::kNone: break;
-    case WeightKind::kFloat32: return number_at<float>(list.weights, i);
-    case WeightKind::kFloat64: return number_at<double>(list.weights, i);
-    case WeightKind::kInt64: return number_at<int64_t>(list.weights, i);
-  }
-  return 1;
+  const WeightKind kind = pages_->header().weight;
+  return kind == WeightKind::kNone ? 1 : value_weight(kind, list.weights, i);
 }
 
 }  // namespace graphlane::kv

@@ -31,7 +31,7 @@ class KvGraph {
   // The neighbours, decoded where they are not raw, and their weights. EIO names the vertex.
   struct List {
     std::span<const uint32_t> neighbours;
-    std::span<const uint8_t> weights;
+    ValueWeights weights;
   };
   Outcome<List> decode(uint64_t vertex, std::span<const uint8_t> value,
                        std::vector<uint32_t>& scratch) const;

@@ -109,8 +109,16 @@ void ListLoader::add_piece(const Ask& ask, bool is_weights, Join* join) {
   piece.ask.count = count;
   if (is_weights) {
     piece.file = side.weights;
-    piece.offset = (side.index->first_arc(ask.owner) + first) * graph_.weight_bytes();
-    piece.length_bytes = count * graph_.weight_bytes();
+    const ByteRange codes =
+        side.weight_table->range(side.index->first_arc(ask.owner) + first, count);
+    piece.offset = codes.offset;
+    piece.length_bytes = codes.length_bytes;
+    if (codes.length_bytes == 0) {
+      // All are the same, so they have no codes. The list is still to come.
+      take_weights(piece, {}, 0);
+      --join->pending;
+      return;
+    }
   } else {
     const ListPlace list = place(side, ask.side, ask.owner);
     piece.offset = list.offset;
@@ -348,9 +356,7 @@ bool ListLoader::take_piece(const Piece& piece, std::span<const std::byte> bytes
                             size_t slack_bytes) {
   Join* const join = piece.join;
   if (join != nullptr && piece.is_weights) {
-    join->weights.resize(piece.ask.count);
-    graph_.read_weights(bytes.data(), join->weights);
-    hold(*join, join->weights.size() * sizeof(double));
+    if (!take_weights(piece, bytes, slack_bytes)) return false;
   } else {
     std::span<const VertexId> list;
     if (!decode(piece, bytes, slack_bytes, scratch_[0], &list)) {
@@ -367,6 +373,28 @@ bool ListLoader::take_piece(const Piece& piece, std::span<const std::byte> bytes
   }
   if (--join->pending == 0) give_joined(*join);
   return true;
+}
+
+// False: they are damaged.
+bool ListLoader::take_weights(const Piece& piece, std::span<const std::byte> bytes,
+                              size_t slack_bytes) {
+  Join& join = *piece.join;
+  join.weights.resize(piece.ask.count);
+  hold(join, join.weights.size() * sizeof(double));
+  return decode_weights(piece.ask, join.weights, bytes.data(), slack_bytes);
+}
+
+bool ListLoader::decode_weights(const Ask& ask, std::span<double> weights, const std::byte* codes,
+                                size_t slack_bytes) {
+  const Graph::Side& side = graph_.side(ask.side);
+  const uint64_t first = side.index->first_arc(ask.owner) + ask.first;
+  if (side.weight_table->decode(first, weights, reinterpret_cast<const uint8_t*>(codes),
+                                slack_bytes)) {
+    return true;
+  }
+  fail_damaged(side.weights->path(), side.weight_table->range(first, weights.size()).offset,
+               ask.owner);
+  return false;
 }
 
 bool ListLoader::decode(const Piece& piece, std::span<const std::byte> bytes, size_t slack_bytes,
@@ -439,9 +467,10 @@ ListView ListLoader::view_in_memory(const Ask& asked) {
     list.neighbours = from_memory(ask, ask.side, scratch_[0]);
     if (ask.weights && side.weights_memory != nullptr && !list.neighbours.empty()) {
       weights_.resize(list.neighbours.size());
-      graph_.read_weights(side.weights_memory + (side.index->first_arc(ask.owner) + ask.first) *
-                                                    graph_.weight_bytes(),
-                          weights_);
+      const uint64_t first = side.index->first_arc(ask.owner) + ask.first;
+      decode_weights(ask, weights_,
+                     side.weights_memory + side.weight_table->range(first, weights_.size()).offset,
+                     kDecodeSlack);
       list.weights = weights_;
     }
   }

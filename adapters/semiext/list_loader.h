@@ -205,6 +205,9 @@ class ListLoader {
   std::span<const std::byte> contiguous(const PageBytes& bytes, const Task& task,
                                         const Piece& piece, size_t* slack_bytes);
   bool take_piece(const Piece& piece, std::span<const std::byte> bytes, size_t slack_bytes);
+  bool take_weights(const Piece& piece, std::span<const std::byte> bytes, size_t slack_bytes);
+  bool decode_weights(const Ask& ask, std::span<double> weights, const std::byte* codes,
+                      size_t slack_bytes);
   bool decode(const Piece& piece, std::span<const std::byte> bytes, size_t slack_bytes,
               std::vector<VertexId>& scratch, std::span<const VertexId>* list);
   void give(const Ask& ask, const ListView& list);

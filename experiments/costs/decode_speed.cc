@@ -1,7 +1,7 @@
 // How many neighbours a second each codec decodes, on one core, from memory: all lists of a graph
 // cut into P x P blocks, by pieces of blocks; ends of lists and prefix sums included.
 //
-//   g++ -std=c++20 -O2 -I. experiments/costs/decode_speed.cc graphfmt/codec*.cc -lfmt -o build/decode_speed
+//   g++ -std=c++20 -O2 -I. experiments/costs/decode_speed.cc graphfmt/codec/codec*.cc -lfmt -o build/decode_speed
 //   build/decode_speed EDGES.u32 [P]     pairs of uint32, sorted by source and target
 #include <algorithm>
 #include <cstdio>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "graphfmt/codec.h"
+#include "graphfmt/codec/codec.h"
 
 namespace {
 

@@ -39,6 +39,7 @@ Outcome<void> Dual::read_header() {
     return make_error(EIO, "{}: byte 36: {} files, expected {}", path, header_.files.size(),
                       file_count);
   }
+  if (auto sound = check_weights_bytes(directory_, header_); !sound) return sound;
   geometry_ = DualGeometry(header_.vertex_count, header_.partitions);
   return {};
 }
@@ -98,7 +99,10 @@ Outcome<void> Dual::take_side(DualSide which, std::span<const uint8_t>& rest) {
   }
   if (auto taken = take_checksums(which, DualPart::kBlocks, offset, rest); !taken) return taken;
   if (!is_weighted()) return {};
-  return take_checksums(which, DualPart::kWeights, arcs * weight_bytes(header_.weight), rest);
+  auto weights = WeightTable::take(rest, header_, path, table_.size());
+  if (!weights) return weights.error();
+  s.weights = std::move(*weights);
+  return take_checksums(which, DualPart::kWeights, s.weights.bytes(), rest);
 }
 
 Outcome<void> Dual::take_checksums(DualSide which, DualPart part, uint64_t expected,

@@ -5,7 +5,7 @@
 //   GRAPH/blocks        of each block the sizes; then the checksums of all other files' pieces; in memory while it is open
 //   GRAPH/out.blocks    out-blocks, row after row: of each its index (list_index.h), then its lists
 //   GRAPH/in.blocks     in-blocks, column after column, if directed
-//   GRAPH/out.weights, in.weights    one number for each arc, in the order of the lists, if weighted
+//   GRAPH/out.weights, in.weights    the weight of each arc, in the order of the lists, encoded, if weighted
 //
 //            neighbours in interval 0   1   2
 //   lists of interval 0     | 0,0 | 0,1 | 0,2 |     A block is (own, other): it has the lists of the vertices of `own`,
@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "graphfmt/buffer.h"
+#include "graphfmt/codec/weight_codec.h"
 #include "graphfmt/dual/dual_geometry.h"
 #include "graphfmt/graph_directory.h"
 #include "graphfmt/graph_header.h"
@@ -47,7 +48,7 @@ inline constexpr char kDualDegreesFile[] = "degrees";
 std::string dual_file_name(DualSide side, DualPart part);
 
 // The columns of a block's index: one byte a list. Degrees stand beside lengths only where weights
-// need them.
+// need them; with groups, one for each group.
 constexpr ListIndexShape dual_index_shape(CodecKind codec, bool is_weighted) {
   const bool is_raw = codec == CodecKind::kRaw;
   return {.is_sparse = true,
@@ -71,7 +72,7 @@ struct DualBlock {
   ByteRange index;
   ByteRange lists;
   uint64_t arc_count = 0;
-  uint64_t first_arc = 0;  // times the weight's size: the place of its weights
+  uint64_t first_arc = 0;  // of the side's arcs: which weights are its
 };
 
 // How many out-arcs each vertex has. Takes a byte a vertex.
@@ -112,6 +113,8 @@ class Dual {
   // Sums over all blocks of a side.
   uint64_t index_bytes(DualSide side) const { return this->side(side).index_bytes; }
   uint64_t lists_bytes(DualSide side) const { return this->side(side).lists_bytes; }
+  // Where the side's weights are, by arc, if it has any.
+  const WeightTable& weights(DualSide side) const { return this->side(side).weights; }
 
   // Reads the number of each vertex's out-arcs. EIO: damaged.
   Outcome<DualDegrees> read_degrees() const;
@@ -132,6 +135,7 @@ class Dual {
     uint64_t index_bytes = 0;
     uint64_t lists_bytes = 0;
     std::span<const uint32_t> checksums[2];  // by DualPart
+    WeightTable weights;
   };
 
   explicit Dual(GraphDirectory directory) : directory_(std::move(directory)) {}

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "graphfmt/codec/weight_codec.h"
 #include "graphfmt/dual/dual_row.h"
 #include "graphfmt/output/out_file.h"
 #include "graphfmt/piece_checksums.h"
@@ -82,19 +83,20 @@ struct PendingGroup {
 // how many blocks its list is in; and of each of those the block, the neighbours and the bytes.
 //
 // With groups, lists have no bytes of their own. Before the first vertex of each group stands how
-// many blocks the group is in, and of each of those the block and the bytes. The groups at both
+// many blocks the group is in, and of each of those the block, the bytes and the neighbours. The groups at both
 // ends of a batch may go on in other batches: prepare() leaves their lists as they are, and take()
 // puts them together.
 class DualWriter : public ListSink {
  public:
-  DualWriter(const std::string& dir, DualSide side, CodecKind codec, size_t weight_bytes,
+  DualWriter(const std::string& dir, DualSide side, CodecKind codec, WeightKind weight,
              const DualGeometry& geometry, uint64_t row_bytes)
       : dir_(dir),
         side_(side),
         codec_(ListCodec::of(codec)),
-        weight_bytes_(weight_bytes),
+        weight_bytes_(weight_bytes(weight)),
         geometry_(geometry),
-        row_(dual_index_shape(codec, weight_bytes > 0), geometry.partitions(), dir + "/row",
+        weight_writer_(weight),
+        row_(dual_index_shape(codec, weight_bytes_ > 0), geometry.partitions(), dir + "/row",
              row_bytes) {}
 
   Outcome<void> open() {
@@ -151,8 +153,8 @@ class DualWriter : public ListSink {
           if (auto ended = end_pending(); !ended) return ended;
           pending_group_ = group_of(vertex);
         }
-        for (uint64_t left = *about++; left > 0; --left, about += 2) {
-          row_.append_group(static_cast<uint32_t>(about[0]), {list, about[1]});
+        for (uint64_t left = *about++; left > 0; --left, about += 3) {
+          row_.append_group(static_cast<uint32_t>(about[0]), {list, about[1]}, about[2]);
           list += about[1];
         }
       }
@@ -181,7 +183,10 @@ class DualWriter : public ListSink {
     table.append(reinterpret_cast<const char*>(sizes_.data()),
                  sizes_.size() * sizeof(DualBlockSizes));
     for (const DualPart part : {DualPart::kBlocks, DualPart::kWeights}) {
-      if (part == DualPart::kWeights && weight_bytes_ == 0) break;
+      if (part == DualPart::kWeights) {
+        if (weight_bytes_ == 0) break;
+        if (auto written = end_weights(table, header); !written) return written;
+      }
       DualFile& file = part == DualPart::kBlocks ? blocks_ : weights_;
       if (auto closed = file.close(); !closed) return closed;
       const std::vector<uint32_t>& all = file.checksums().all();
@@ -258,13 +263,15 @@ class DualWriter : public ListSink {
                          [](const auto& a, const auto& b) { return a.first < b.first; });
         for (size_t part = 0; part < parts.size();) {
           const uint32_t other = parts[part].first;
+          uint64_t arcs = 0;
           lists.clear();
           for (; part < parts.size() && parts[part].first == other; ++part) {
             lists.push_back(parts[part].second);
+            arcs += lists.back().list.size();
           }
           const size_t length = codec_.encode_group(lists, to);
           to += length;
-          batch.lengths.insert(batch.lengths.end(), {other, length});
+          batch.lengths.insert(batch.lengths.end(), {other, length, arcs});
           ++batch.lengths[count_at];
         }
       }
@@ -284,7 +291,7 @@ class DualWriter : public ListSink {
           codec_.bytes_max(group.neighbours.size()) + group.vertices.size() * codec_.bytes_max(0);
       if (auto grown = pending_bytes_.reserve(bytes_max); !grown) return grown;
       const size_t length = group.encode(codec_, pending_bytes_.as<uint8_t>());
-      row_.append_group(other, {pending_bytes_.as<uint8_t>(), length});
+      row_.append_group(other, {pending_bytes_.as<uint8_t>(), length}, group.neighbours.size());
     }
     pending_.clear();
     return {};
@@ -299,6 +306,18 @@ class DualWriter : public ListSink {
     row_.clear();
     sizes_.resize(uint64_t{next} * geometry_.partitions());
     own_ = next;
+    return {};
+  }
+
+  Outcome<void> end_weights(std::string& table, GraphHeader& header) {
+    weight_codes_.clear();
+    weight_writer_.finish(weight_codes_);
+    if (auto written = weights_.append(weight_codes_.data(), weight_codes_.size()); !written) {
+      return written;
+    }
+    const std::vector<uint8_t> of_weights = weight_writer_.table();
+    table.append(reinterpret_cast<const char*>(of_weights.data()), of_weights.size());
+    header.weights_bytes += weight_writer_.bytes();
     return {};
   }
 
@@ -320,7 +339,9 @@ class DualWriter : public ListSink {
         return written;
       }
       const auto to_weights = [&](const void* data, size_t length) {
-        return weights_.append(data, length);
+        weight_codes_.clear();
+        weight_writer_.append({static_cast<const uint8_t*>(data), length}, weight_codes_);
+        return weights_.append(weight_codes_.data(), weight_codes_.size());
       };
       if (weight_bytes_ > 0) {
         if (auto written = block.weights.drain(row_.spill_file(), to_weights); !written) {
@@ -342,6 +363,8 @@ class DualWriter : public ListSink {
   // take() only: one thread at a time.
   DualFile blocks_;
   DualFile weights_;
+  WeightWriter weight_writer_;
+  std::vector<uint8_t> weight_codes_;
   DualRow row_;
   DegreeWriter degrees_;
   std::map<uint32_t, PendingGroup> pending_;  // by block
@@ -371,7 +394,7 @@ class DualFormat final : public StoredGraphFormat {
   Outcome<SideArcs> write_side(Direction direction, const Merge& merge, const std::string& dir,
                                GraphHeader& header) override {
     const DualSide side = direction == Direction::kOut ? DualSide::kOut : DualSide::kIn;
-    DualWriter writer(dir, side, options_.codec, weight_bytes(header.weight),
+    DualWriter writer(dir, side, options_.codec, header.weight,
                       {header.vertex_count, header.partitions},
                       options_.input.memory_budget_bytes / 8);
     if (auto opened = writer.open(); !opened) return opened.error();

@@ -10,7 +10,7 @@
 // eighth of the budget.
 #pragma once
 
-#include "graphfmt/codec.h"
+#include "graphfmt/codec/codec.h"
 #include "graphfmt/dual/dual.h"
 #include "graphfmt/edge_list.h"
 #include "graphfmt/stored_graph_build.h"

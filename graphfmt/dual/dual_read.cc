@@ -127,8 +127,7 @@ class DualScan {
     std::vector<uint32_t> vertices;
     std::vector<uint32_t> degrees;
     std::vector<uint32_t> neighbours;
-    Buffer weight_bytes;
-    const uint8_t* weights = nullptr;
+    std::vector<uint8_t> weights;  // as in memory
   };
   struct Strip {
     std::shared_ptr<const RowIndexes> row;
@@ -219,12 +218,17 @@ class DualScan {
     auto done = dual_.codec().group_vertices() > 1 ? decode_groups(strip, other, *bytes)
                                                    : decode_lists(strip, other, *bytes);
     if (!done || !weights_) return done;
-    const size_t size = weight_bytes(dual_.header().weight);
+    const WeightTable& table = dual_.weights(side_);
     const uint64_t first_arc = block.first_arc + index.first_arc(strip.first);
-    const auto weights =
-        weights_->read({first_arc * size, part.neighbours.size() * size}, part.weight_bytes);
-    if (!weights) return weights.error();
-    part.weights = *weights;
+    const uint64_t arcs = part.neighbours.size();
+    const ByteRange range = table.range(first_arc, arcs);
+    const auto codes = weights_->read(range, strip.bytes);
+    if (!codes) return codes.error();
+    part.weights.resize(arcs * weight_bytes(dual_.header().weight));
+    if (!table.decode_stored(first_arc, arcs, part.weights.data(), *codes)) {
+      return make_error(EIO, "{}: byte {}: weights that no encoder writes", weights_->path(),
+                        range.offset);
+    }
     return {};
   }
 
@@ -315,7 +319,7 @@ class DualScan {
       for (size_t i = 0; i < part.vertices.size(); ++i) {
         size_t& to = next[part.vertices[i] - strip.first];
         if (size > 0) {
-          std::memcpy(batch.weights.data() + to * size, part.weights + from * size,
+          std::memcpy(batch.weights.data() + to * size, part.weights.data() + from * size,
                       part.degrees[i] * size);
         }
         for (uint32_t k = 0; k < part.degrees[i]; ++k) {

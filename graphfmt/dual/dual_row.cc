@@ -61,9 +61,9 @@ void DualRow::append(uint32_t other, uint32_t vertex, uint64_t degree,
   memory_bytes_ += list.size() + weights.size();
 }
 
-void DualRow::append_group(uint32_t other, std::span<const uint8_t> lists) {
+void DualRow::append_group(uint32_t other, std::span<const uint8_t> lists, uint64_t arcs) {
   Block& block = blocks_[other];
-  block.index.append_group(lists.size());
+  block.index.append_group(lists.size(), arcs);
   block.lists.append(lists.data(), lists.size());
   memory_bytes_ += lists.size();
 }

@@ -69,7 +69,7 @@ class DualRow {
   void append(uint32_t other, uint32_t vertex, uint64_t degree, std::span<const uint8_t> list,
               std::span<const uint8_t> weights);
   // With groups, append() takes no bytes of a list: they come with the others of its group.
-  void append_group(uint32_t other, std::span<const uint8_t> lists);
+  void append_group(uint32_t other, std::span<const uint8_t> lists, uint64_t arcs);
   // Call it now and then, after some append().
   Outcome<void> keep_limit();
 

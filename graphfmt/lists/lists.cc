@@ -40,6 +40,7 @@ Outcome<std::unique_ptr<Lists>> Lists::open(const std::string& path) {
     return make_error(EIO, "{}: byte 36: {} files, expected {}",
                       lists->directory_.path_of(kGraphHeaderFile), h.files.size(), file_count);
   }
+  if (auto sound = check_weights_bytes(lists->directory_, h); !sound) return sound.error();
   if (auto opened = lists->open_side(Direction::kOut); !opened) return opened.error();
   if (h.is_directed) {
     if (auto opened = lists->open_side(Direction::kIn); !opened) return opened.error();
@@ -67,6 +68,9 @@ Outcome<void> Lists::open_side(Direction direction) {
   }
   if (auto done = take_checksums(direction, ListPart::kLists, rest); !done) return done;
   if (is_weighted()) {
+    auto weights = WeightTable::take(rest, header_, path, s.content.size());
+    if (!weights) return weights.error();
+    s.weights = std::move(*weights);
     if (auto done = take_checksums(direction, ListPart::kWeights, rest); !done) return done;
   }
   if (rest.empty()) return {};
@@ -79,9 +83,7 @@ Outcome<void> Lists::take_checksums(Direction direction, ListPart part,
   Side& s = sides_[direction == Direction::kOut ? 0 : 1];
   const std::string name = list_file_name(direction, part);
   const std::string index_path = directory_.path_of(list_index_name(direction));
-  const uint64_t expected = part == ListPart::kLists
-                                ? s.index.lists_bytes()
-                                : s.index.arc_count() * weight_bytes(header_.weight);
+  const uint64_t expected = part == ListPart::kLists ? s.index.lists_bytes() : s.weights.bytes();
   const auto checksums = take_piece_checksums(directory_, header_, name, expected,
                                               {index_path, s.content.size(), "index", rest});
   if (!checksums) return checksums.error();

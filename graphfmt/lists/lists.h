@@ -3,7 +3,7 @@
 //   GRAPH/graph         the header (graph_header.h)
 //   GRAPH/out.index     where each vertex's list is (list_index.h), then checksums; in memory while the graph is open
 //   GRAPH/out.lists     the encoded lists of out-neighbours, vertex after vertex without a gap
-//   GRAPH/out.weights   float32, float64 or int64, one for each arc in the order of the lists, if weighted
+//   GRAPH/out.weights   the weight of each arc, in the order of the lists, encoded, if weighted
 //   GRAPH/in.*          the same of in-neighbours, if directed
 //
 // open() reads header and indexes and checks them: shape, sizes, checksums. The caller reads the
@@ -21,6 +21,7 @@
 #include <string>
 
 #include "graphfmt/buffer.h"
+#include "graphfmt/codec/weight_codec.h"
 #include "graphfmt/graph_directory.h"
 #include "graphfmt/graph_header.h"
 #include "graphfmt/list_index.h"
@@ -46,11 +47,12 @@ class Lists {
   const GraphHeader& header() const { return header_; }
   const ListCodec& codec() const { return ListCodec::of(header_.codec); }
   uint64_t vertex_count() const { return header_.vertex_count; }
-  // Beside the lists: weight_bytes(header().weight) for each arc.
   bool is_weighted() const { return header_.weight != WeightKind::kNone; }
 
   // An undirected graph has one direction: kIn is kOut.
   const ListIndex& index(Direction direction) const { return side(direction).index; }
+  // Where the direction's weights are, by arc, if it has any.
+  const WeightTable& weights(Direction direction) const { return side(direction).weights; }
   // The name of the file that holds the direction's lists.
   std::string file_name(Direction direction, ListPart part = ListPart::kLists) const {
     return list_file_name(own(direction), part);
@@ -74,6 +76,7 @@ class Lists {
     Buffer content;  // of the index's file
     ListIndex index;
     std::span<const uint32_t> checksums[2];  // of the pieces of lists, of weights
+    WeightTable weights;
   };
 
   explicit Lists(GraphDirectory directory) : directory_(std::move(directory)) {}

@@ -1,5 +1,6 @@
 #include "graphfmt/lists/lists_build.h"
 
+#include "graphfmt/codec/weight_codec.h"
 #include "graphfmt/output/out_file.h"
 #include "graphfmt/piece_checksums.h"
 
@@ -9,19 +10,20 @@ namespace {
 // The files of one direction.
 class ListsWriter : public ListSink {
  public:
-  ListsWriter(std::string dir, Direction direction, CodecKind codec, size_t weight_bytes,
+  ListsWriter(std::string dir, Direction direction, CodecKind codec, WeightKind weight,
               bool is_sparse)
       : dir_(std::move(dir)),
         direction_(direction),
         codec_(ListCodec::of(codec)),
-        weight_bytes_(weight_bytes),
-        index_(list_index_shape(codec, weight_bytes > 0, is_sparse)),
+        is_weighted_(weight != WeightKind::kNone),
+        index_(list_index_shape(codec, is_weighted_, is_sparse)),
+        weight_writer_(weight),
         list_checksums_(kChecksumPieceBytes),
         weight_checksums_(kChecksumPieceBytes) {}
 
   Outcome<void> open() {
     for (const ListPart part : {ListPart::kLists, ListPart::kWeights}) {
-      if (part == ListPart::kWeights && weight_bytes_ == 0) break;
+      if (part == ListPart::kWeights && !is_weighted_) break;
       auto file = OutFile::create(dir_ + "/" + list_file_name(direction_, part));
       if (!file) return file.error();
       (part == ListPart::kLists ? lists_ : weights_) = std::move(*file);
@@ -45,13 +47,12 @@ class ListsWriter : public ListSink {
 
   Outcome<void> take(ListBatch& batch) override {
     batch.offset = index_.lists_bytes();
-    batch.first_arc = index_.arc_count();
     for (size_t i = 0; i < batch.vertices.size(); ++i) {
       index_.append(batch.vertices[i], batch.list(i).size(), batch.lengths[i]);
     }
     single_count_ += batch.tally;
     list_checksums_.append(batch.encoded.data(), batch.encoded_bytes);
-    weight_checksums_.append(batch.weights.data(), batch.weights.size());
+    if (is_weighted_) encode_weights(batch);
     return {};
   }
 
@@ -59,9 +60,8 @@ class ListsWriter : public ListSink {
     if (auto done = lists_.write(batch.encoded.data(), batch.encoded_bytes, batch.offset); !done) {
       return done;
     }
-    if (weight_bytes_ == 0) return {};
-    return weights_.write(batch.weights.data(), batch.weights.size(),
-                          batch.first_arc * weight_bytes_);
+    if (!is_weighted_) return {};
+    return weights_.write(batch.weights.data(), batch.weights.size(), batch.weights_offset);
   }
 
   // After the last batch: the index; and what the header says of all.
@@ -84,10 +84,14 @@ class ListsWriter : public ListSink {
     if (auto done = write_checksums(list_checksums_); !done) return done;
     header.files.push_back({list_file_name(direction_, ListPart::kLists), index_.lists_bytes(),
                             list_checksums_.checksum()});
-    if (weight_bytes_ > 0) {
+    if (is_weighted_) {
+      if (auto done = end_weights(); !done) return done;
+      const std::vector<uint8_t> table = weight_writer_.table();
+      if (auto done = write(table.data(), table.size()); !done) return done;
       if (auto done = write_checksums(weight_checksums_); !done) return done;
       header.files.push_back({list_file_name(direction_, ListPart::kWeights),
-                              index_.arc_count() * weight_bytes_, weight_checksums_.checksum()});
+                              weight_writer_.bytes(), weight_checksums_.checksum()});
+      header.weights_bytes += weight_writer_.bytes();
     }
     header.files.push_back(about);
     for (OutFile* written : {&*file, &lists_, &weights_}) {
@@ -101,6 +105,22 @@ class ListsWriter : public ListSink {
   SideArcs arcs() const { return {.all = index_.arc_count(), .single = single_count_}; }
 
  private:
+  // The batch's weights become the codes that can be written now.
+  void encode_weights(ListBatch& batch) {
+    batch.weights_offset = weight_writer_.bytes();
+    weight_codes_.clear();
+    weight_writer_.append(batch.weights, weight_codes_);
+    batch.weights.swap(weight_codes_);
+    weight_checksums_.append(batch.weights.data(), batch.weights.size());
+  }
+  Outcome<void> end_weights() {
+    const uint64_t offset = weight_writer_.bytes();
+    weight_codes_.clear();
+    weight_writer_.finish(weight_codes_);
+    weight_checksums_.append(weight_codes_.data(), weight_codes_.size());
+    return weights_.write(weight_codes_.data(), weight_codes_.size(), offset);
+  }
+
   size_t bytes_max(const ListBatch& batch) const {
     // The bound of each list may be a byte more than that of all together.
     return codec_.bytes_max(batch.neighbours.size()) + batch.vertices.size();
@@ -109,11 +129,13 @@ class ListsWriter : public ListSink {
   const std::string dir_;
   const Direction direction_;
   const ListCodec& codec_;
-  const size_t weight_bytes_;
+  const bool is_weighted_;
   OutFile lists_;
   OutFile weights_;
   // take() only: one thread at a time.
   ListIndexBuilder index_;
+  WeightWriter weight_writer_;
+  std::vector<uint8_t> weight_codes_;
   PieceChecksums list_checksums_;
   PieceChecksums weight_checksums_;
   uint64_t single_count_ = 0;
@@ -130,7 +152,7 @@ class ListsFormat final : public StoredGraphFormat {
 
   Outcome<SideArcs> write_side(Direction direction, const Merge& merge, const std::string& dir,
                                GraphHeader& header) override {
-    ListsWriter writer(dir, direction, codec_, weight_bytes(header.weight), is_sparse_);
+    ListsWriter writer(dir, direction, codec_, header.weight, is_sparse_);
     if (auto opened = writer.open(); !opened) return opened.error();
     if (auto merged = merge(writer); !merged) return merged.error();
     if (auto finished = writer.finish(header.vertex_count, header); !finished) {

@@ -11,7 +11,7 @@
 // list.
 #pragma once
 
-#include "graphfmt/codec.h"
+#include "graphfmt/codec/codec.h"
 #include "graphfmt/edge_list.h"
 #include "graphfmt/lists/lists.h"
 #include "graphfmt/stored_graph_build.h"

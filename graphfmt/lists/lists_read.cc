@@ -148,12 +148,17 @@ class ListScan {
     }
     batch.weights.clear();
     if (!weights_file_) return {};
-    const size_t size = weight_bytes(lists_.header().weight);
+    const WeightTable& table = lists_.weights(direction_);
     const uint64_t first_arc = index_.first_arc(item.first);
     const uint64_t end_arc = index_.first_arc(item.end);
-    const auto weights = weights_file_->read(first_arc * size, end_arc * size, item.weights);
-    if (!weights) return weights.error();
-    batch.weights.assign(*weights, *weights + (end_arc - first_arc) * size);
+    const ByteRange range = table.range(first_arc, end_arc - first_arc);
+    const auto codes = weights_file_->read(range.offset, range.end(), item.weights);
+    if (!codes) return codes.error();
+    batch.weights.resize((end_arc - first_arc) * weight_bytes(lists_.header().weight));
+    if (!table.decode_stored(first_arc, end_arc - first_arc, batch.weights.data(), *codes)) {
+      return make_error(EIO, "{}: byte {}: weights that no encoder writes", weights_file_->path(),
+                        range.offset);
+    }
     return {};
   }
 

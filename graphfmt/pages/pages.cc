@@ -56,20 +56,24 @@ Outcome<void> Pages::open_side(Direction direction) {
 
 Result<ListValue> Pages::parse_value(std::span<const uint8_t> value) const {
   ListValue parts{.list = value, .weights = {}};
+  std::span<const uint8_t> weights;
   if (is_weighted()) {
     uint32_t length;
     if (value.size() < sizeof length) return Errno{EIO};
     std::memcpy(&length, value.data(), sizeof length);
     if (length > value.size() - sizeof length) return Errno{EIO};
     parts.list = value.subspan(sizeof length, length);
-    parts.weights = value.subspan(sizeof length + length);
+    weights = value.subspan(sizeof length + length);
   }
   const Result<size_t> count = codec().count(parts.list);
   if (!count) return count.error();
-  if (parts.weights.size() != (is_weighted() ? *count * weight_bytes(header_.weight) : 0)) {
-    return Errno{EIO};
-  }
   parts.neighbour_count = *count;
+  if (!is_weighted()) return parts;
+  const auto parsed = header_.encodes_weights()
+                          ? parse_value_weights(header_.weight, weights, *count)
+                          : unencoded_value_weights(header_.weight, weights, *count);
+  if (!parsed) return parsed.error();
+  parts.weights = *parsed;
   return parts;
 }
 

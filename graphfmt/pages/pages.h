@@ -5,7 +5,7 @@
 //   GRAPH/in.pages     the same of in-neighbours, if directed
 //
 // A vertex without neighbours has no key. A value is the encoded list (codec.h). With weights it is
-// the list's length in bytes (uint32), the list, and a weight for each neighbour.
+// the list's length in bytes (uint32), the list, and its encoded weights (weight_codec.h).
 //
 // Errors are one line: file, page or byte, reason. EIO: damaged; EINVAL: not a graph; ENOTSUP: of
 // another kind.
@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 
+#include "graphfmt/codec/weight_codec.h"
 #include "graphfmt/graph_directory.h"
 #include "graphfmt/graph_header.h"
 #include "graphfmt/lists/lists.h"
@@ -27,10 +28,10 @@ namespace graphlane {
 // "out.pages", "in.pages".
 std::string pages_file_name(Direction direction);
 
-// The parts of a value. `weights` is empty where there are none.
+// The parts of a value. `weights` has no codes where there are none.
 struct ListValue {
   std::span<const uint8_t> list;
-  std::span<const uint8_t> weights;
+  ValueWeights weights;
   size_t neighbour_count = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "graphfmt/codec/weight_codec.h"
 #include "graphfmt/output/out_file.h"
 #include "graphfmt/pages/page_packer.h"
 
@@ -23,11 +24,12 @@ uint64_t store_id_of(const GraphHeader& header, uint64_t edge_count, Direction d
 // The store of one direction.
 class StoreSink : public ListSink {
  public:
-  StoreSink(std::string path, CodecKind codec, size_t weight_bytes, uint32_t page_bytes,
+  StoreSink(std::string path, CodecKind codec, WeightKind weight, uint32_t page_bytes,
             uint64_t store_id)
       : path_(std::move(path)),
         codec_(ListCodec::of(codec)),
-        weight_bytes_(weight_bytes),
+        weight_(weight),
+        weight_bytes_(weight_bytes(weight)),
         head_{.page_bytes = page_bytes, .store_id = store_id},
         packer_(page_bytes, store_id) {}
 
@@ -42,11 +44,15 @@ class StoreSink : public ListSink {
   Outcome<void> prepare(ListBatch& batch) override {
     const size_t lists = batch.vertices.size();
     const size_t bytes_max = codec_.bytes_max(batch.neighbours.size()) + lists +
-                             batch.weights.size() + lists * sizeof(uint32_t);
+                             batch.weights.size() +
+                             lists * (sizeof(uint32_t) + kValueWeightsHeadMax);
     if (auto grown = batch.encoded.reserve(bytes_max); !grown) return grown;
     batch.lengths.resize(lists);
     uint8_t* to = batch.encoded.as<uint8_t>();
     batch.tally = 0;
+    batch.weights_bytes = 0;
+    WeightEncoder encoder(weight_, nullptr);
+    std::vector<uint8_t> weights;
     for (size_t i = 0; i < lists; ++i) {
       for (const uint32_t neighbour : batch.list(i)) batch.tally += neighbour >= batch.vertices[i];
       uint8_t* const begin = to;
@@ -60,9 +66,15 @@ class StoreSink : public ListSink {
         }
         const auto short_length = static_cast<uint32_t>(length);
         std::memcpy(begin, &short_length, sizeof short_length);
-        const size_t weights = batch.list(i).size() * weight_bytes_;
-        std::memcpy(to, batch.weights.data() + batch.starts[i] * weight_bytes_, weights);
-        to += weights;
+        weights.clear();
+        append_value_weights(
+            encoder,
+            std::span(batch.weights)
+                .subspan(batch.starts[i] * weight_bytes_, batch.list(i).size() * weight_bytes_),
+            weights);
+        std::memcpy(to, weights.data(), weights.size());
+        to += weights.size();
+        batch.weights_bytes += weights.size();
       }
       batch.lengths[i] = static_cast<uint64_t>(to - begin);
     }
@@ -81,6 +93,7 @@ class StoreSink : public ListSink {
     head_.key_count += batch.vertices.size();
     arcs_.all += batch.neighbours.size();
     arcs_.single += batch.tally;
+    weights_bytes_ += batch.weights_bytes;
     std::vector<uint8_t>& pages = packer_.pages();
     batch.offset = head_.page_offset(written_pages_);
     written_pages_ = packer_.index().size();
@@ -128,10 +141,12 @@ class StoreSink : public ListSink {
 
   const StoreHead& head() const { return head_; }
   const SideArcs& arcs() const { return arcs_; }
+  uint64_t weights_bytes() const { return weights_bytes_; }
 
  private:
   const std::string path_;
   const ListCodec& codec_;
+  const WeightKind weight_;
   const size_t weight_bytes_;
   OutFile file_;
   // take() only: one thread at a time.
@@ -139,6 +154,7 @@ class StoreSink : public ListSink {
   PagePacker packer_;
   uint64_t written_pages_ = 0;
   SideArcs arcs_;
+  uint64_t weights_bytes_ = 0;
 };
 
 class PagesFormat final : public StoredGraphFormat {
@@ -154,12 +170,13 @@ class PagesFormat final : public StoredGraphFormat {
   Outcome<SideArcs> write_side(Direction direction, const Merge& merge, const std::string& dir,
                                GraphHeader& header) override {
     GraphHeader::File file{.name = pages_file_name(direction)};
-    StoreSink sink(dir + "/" + file.name, codec_, weight_bytes(header.weight), page_bytes_,
+    StoreSink sink(dir + "/" + file.name, codec_, header.weight, page_bytes_,
                    store_id_of(header, input_edge_count_, direction));
     if (auto opened = sink.open(); !opened) return opened.error();
     if (auto merged = merge(sink); !merged) return merged.error();
     if (auto finished = sink.finish(file); !finished) return finished.error();
     header.files.push_back(file);
+    header.weights_bytes += sink.weights_bytes();
     value_bytes_ += sink.head().value_bytes;
     page_count_ += sink.head().page_count;
     return sink.arcs();

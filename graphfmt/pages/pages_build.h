@@ -9,7 +9,7 @@
 // Memory beside the budget: 12 bytes a page of one direction.
 #pragma once
 
-#include "graphfmt/codec.h"
+#include "graphfmt/codec/codec.h"
 #include "graphfmt/edge_list.h"
 #include "graphfmt/pages/pages.h"
 #include "graphfmt/stored_graph_build.h"

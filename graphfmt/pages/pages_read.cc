@@ -134,7 +134,12 @@ class PageScan {
     }
     batch.vertices.push_back(static_cast<uint32_t>(key));
     batch.starts.push_back(batch.neighbours.size());
-    batch.weights.insert(batch.weights.end(), parts->weights.begin(), parts->weights.end());
+    if (pages_.is_weighted()) {
+      const WeightKind weight = pages_.header().weight;
+      batch.weights.resize(batch.neighbours.size() * weight_bytes(weight));
+      decode_value_weights(weight, parts->weights, list.size(),
+                           batch.weights.data() + begin * weight_bytes(weight));
+    }
     return {};
   }
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "graphfmt/arc.h"
+#include "graphfmt/sort/arc.h"
 
 namespace graphlane {
 

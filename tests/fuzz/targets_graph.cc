@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "graphfmt/codec.h"
+#include "graphfmt/codec/codec.h"
+#include "graphfmt/codec/weight_codec.h"
 #include "graphfmt/edge_list.h"
 #include "graphfmt/graph_header.h"
 #include "graphfmt/grid/grid_files.h"
@@ -105,7 +106,7 @@ void run_list_index(Bytes input) {
                              .has_lengths = (input[0] & 4) != 0,
                              .has_arc_starts = (input[0] & 8) != 0,
                              .is_derived = (input[0] & 16) != 0,
-                             .has_groups = (input[0] & 63) == 0x35};
+                             .has_groups = (input[0] & 0x35) == 0x35};
   if (!shape.has_lengths && (!shape.has_degrees || !shape.has_arc_starts)) return;
   std::vector<uint64_t> aligned((input.size() + 6) / 8);
   std::memcpy(aligned.data(), input.data() + 1, input.size() - 1);
@@ -196,6 +197,56 @@ void run_list_group(Bytes input) {
   require(std::equal(again.begin(), again.begin() + starts.back(), neighbours.begin()));
 }
 
+// The first byte chooses the type, the second how many arcs. An accepted table gives any arcs' place
+// within the codes, and decodes any bytes there.
+void run_weight_table(Bytes input) {
+  if (input.size() < 2) return;
+  const auto kind = static_cast<WeightKind>(1 + input[0] % 3);
+  const uint64_t arcs = uint64_t{input[1]} * 100;
+  Bytes rest = input.subspan(2);
+  const auto table = WeightTable::parse(rest, kind, arcs, "index", input.size());
+  if (!table) return require_one_line(table.error());
+  require(table->bytes() <= arcs * weight_bytes(kind) + 64);
+  std::vector<uint8_t> codes(table->bytes());
+  for (size_t i = 0; i < codes.size() && !rest.empty(); ++i) codes[i] = rest[i % rest.size()];
+  for (const uint64_t first : {uint64_t{0}, arcs / 3, arcs - arcs % 7}) {
+    const ByteRange range = table->range(first, arcs - first);
+    require(range.end() <= codes.size());
+    const std::vector<uint8_t> exactly(codes.begin() + static_cast<ptrdiff_t>(range.offset),
+                                       codes.begin() + static_cast<ptrdiff_t>(range.end()));
+    std::vector<double> weights(arcs - first);
+    (void)table->decode(first, weights, exactly.data());
+  }
+}
+
+// The first byte chooses the type; the others are weights, which come back bit for bit, or what is
+// taken for those of a value.
+void run_weights(Bytes input) {
+  if (input.empty()) return;
+  const auto kind = static_cast<WeightKind>(1 + input[0] % 3);
+  const size_t size = weight_bytes(kind), count = (input.size() - 1) / size;
+  const Bytes weights = input.subspan(1, count * size);
+  WeightWriter writer(kind);
+  std::vector<uint8_t> codes;
+  writer.append(weights, codes);
+  writer.finish(codes);
+  const std::vector<uint8_t> stored = writer.table();
+  Bytes rest(stored);
+  const auto table = WeightTable::parse(rest, kind, count, "index", stored.size());
+  require(table && table->bytes() == codes.size());
+  std::vector<uint64_t> back(input.size());
+  auto* const bytes = reinterpret_cast<uint8_t*>(back.data());
+  require(table->decode_stored(0, count, bytes, codes.data()).has_value());
+  require(std::equal(weights.begin(), weights.end(), bytes));
+  for (const uint64_t arcs : {uint64_t{1}, uint64_t{17}, uint64_t{200}}) {
+    const auto value = parse_value_weights(kind, input.subspan(1), arcs);
+    if (!value) continue;
+    back.resize(arcs);
+    decode_value_weights(kind, *value, arcs, reinterpret_cast<uint8_t*>(back.data()));
+    (void)value_weight(kind, *value, arcs - 1);
+  }
+}
+
 // A shard's lists; the bytes up to the first 0xff are the count of vertices.
 void run_shards(Bytes input) {
   static const WorkDirectory& directory = *[] {
@@ -219,10 +270,11 @@ void run_shards(Bytes input) {
 }
 
 constexpr FuzzTarget kGraphTargets[] = {
-    {"edge_list", run_edge_list},   {"grid_meta", run_grid_meta},
-    {"grid_table", run_grid_table}, {"graph_header", run_graph_header},
-    {"list_index", run_list_index}, {"list_codec", run_list_codec},
-    {"list_group", run_list_group}, {"shards", run_shards}};
+    {"edge_list", run_edge_list},       {"grid_meta", run_grid_meta},
+    {"grid_table", run_grid_table},     {"graph_header", run_graph_header},
+    {"list_index", run_list_index},     {"list_codec", run_list_codec},
+    {"list_group", run_list_group},     {"shards", run_shards},
+    {"weight_table", run_weight_table}, {"weights", run_weights}};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-#include "graphfmt/codec.h"
+#include "graphfmt/codec/codec.h"
 
 #include <array>
 #include <random>

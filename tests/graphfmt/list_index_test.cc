@@ -128,58 +128,73 @@ TEST(ListIndexTest, AnswersAsAModelDoes) {
 
 // The lists of a group have one place.
 TEST(ListIndexTest, GroupsAreAsAModelSays) {
-  const ListIndexShape shape{.is_sparse = true,
-                             .has_degrees = false,
-                             .has_lengths = true,
-                             .has_arc_starts = false,
-                             .is_derived = true,
-                             .has_groups = true};
-  for (const uint64_t vertex_count : {1, 31, 32, 33, 64, 65, 255, 256, 257, 4097}) {
-    for (const unsigned one_in : {1, 3, 40}) {
-      std::mt19937_64 random(vertex_count * 100 + one_in);
-      ListIndexBuilder builder(shape);
-      std::vector<ListPlace> places(vertex_count);
-      std::vector<uint64_t> offsets(vertex_count + 1);
-      uint64_t offset = 0;
-      for (uint64_t group = 0; group < vertex_count; group += kIndexGroupVertices) {
-        const ListPlace place{offset, 1 + random() % 400};
-        bool has_any = false;
-        for (uint64_t v = group; v < std::min(group + kIndexGroupVertices, vertex_count); ++v) {
-          offsets[v] = offset;
-          if (random() % one_in != 0) continue;
-          builder.append(static_cast<uint32_t>(v), 2, 0);
-          places[v] = place;
-          has_any = true;
+  for (const bool has_arcs : {false, true}) {
+    const ListIndexShape shape{.is_sparse = true,
+                               .has_degrees = has_arcs,
+                               .has_lengths = true,
+                               .has_arc_starts = has_arcs,
+                               .is_derived = true,
+                               .has_groups = true};
+    for (const uint64_t vertex_count : {1, 31, 32, 33, 64, 65, 255, 256, 257, 4097}) {
+      for (const unsigned one_in : {1, 3, 40}) {
+        std::mt19937_64 random(vertex_count * 100 + one_in);
+        ListIndexBuilder builder(shape);
+        std::vector<ListPlace> places(vertex_count);
+        std::vector<uint64_t> offsets(vertex_count + 1);
+        std::vector<uint64_t> first_arcs(vertex_count + 1), arcs_of(vertex_count);
+        uint64_t offset = 0, arcs = 0;
+        for (uint64_t group = 0; group < vertex_count; group += kIndexGroupVertices) {
+          const ListPlace place{offset, 1 + random() % 400};
+          uint64_t of_group = 0;
+          for (uint64_t v = group; v < std::min(group + kIndexGroupVertices, vertex_count); ++v) {
+            offsets[v] = offset;
+            first_arcs[v] = arcs;
+            if (random() % one_in != 0) continue;
+            const uint64_t degree = 1 + random() % 100;
+            builder.append(static_cast<uint32_t>(v), degree, 0);
+            places[v] = place;
+            of_group += degree;
+          }
+          if (of_group == 0) continue;
+          builder.append_group(place.length_bytes, of_group);
+          for (uint64_t v = group; v < std::min(group + kIndexGroupVertices, vertex_count); ++v)
+            arcs_of[v] = of_group;
+          arcs += of_group;
+          offset += place.length_bytes;
         }
-        if (!has_any) continue;
-        builder.append_group(place.length_bytes);
-        offset += place.length_bytes;
-      }
-      offsets[vertex_count] = offset;
-      builder.finish(vertex_count);
-      std::string bytes;
-      ASSERT_TRUE(builder.write([&](const void* data, size_t length) -> Outcome<void> {
-        bytes.append(static_cast<const char*>(data), length);
-        return {};
-      }));
-      ASSERT_EQ(bytes.size(), builder.size_bytes());
-      const auto indexed = parse_index(shape, bytes);
-      ASSERT_TRUE(indexed) << indexed.error().text;
-      const ListIndex& index = indexed->index;
-      for (uint32_t v = 0; v < vertex_count; ++v) {
-        ASSERT_EQ(index.place(v), places[v]) << v << " of " << vertex_count;
-        ASSERT_EQ(index.bytes(v), places[v].length_bytes);
-      }
-      for (uint64_t v = 0; v <= vertex_count; ++v) {
-        ASSERT_EQ(index.offset(v), offsets[v]) << v << " of " << vertex_count;
-      }
-      for (const uint64_t first : {uint64_t{0}, vertex_count / 64 * 32}) {
-        uint32_t expected = static_cast<uint32_t>(first);
-        index.scan(first, vertex_count, [&](uint32_t v, const ListPlace& place, uint64_t) {
-          while (expected < v) ASSERT_EQ(places[expected++], ListPlace());
-          ASSERT_EQ(place, places[expected++]);
-        });
-        while (expected < vertex_count) ASSERT_EQ(places[expected++], ListPlace());
+        offsets[vertex_count] = offset;
+        first_arcs[vertex_count] = arcs;
+        builder.finish(vertex_count);
+        std::string bytes;
+        ASSERT_TRUE(builder.write([&](const void* data, size_t length) -> Outcome<void> {
+          bytes.append(static_cast<const char*>(data), length);
+          return {};
+        }));
+        ASSERT_EQ(bytes.size(), builder.size_bytes());
+        const auto indexed = parse_index(shape, bytes);
+        ASSERT_TRUE(indexed) << indexed.error().text;
+        const ListIndex& index = indexed->index;
+        for (uint32_t v = 0; v < vertex_count; ++v) {
+          ASSERT_EQ(index.place(v), places[v]) << v << " of " << vertex_count;
+          ASSERT_EQ(index.bytes(v), places[v].length_bytes);
+          if (has_arcs && places[v].length_bytes > 0) {
+            ASSERT_EQ(index.arcs(v), arcs_of[v]) << v;
+          }
+        }
+        for (uint64_t v = 0; v <= vertex_count; ++v) {
+          ASSERT_EQ(index.offset(v), offsets[v]) << v << " of " << vertex_count;
+          if (has_arcs) {
+            ASSERT_EQ(index.first_arc(v), first_arcs[v]) << v << " of " << vertex_count;
+          }
+        }
+        for (const uint64_t first : {uint64_t{0}, vertex_count / 64 * 32}) {
+          uint32_t expected = static_cast<uint32_t>(first);
+          index.scan(first, vertex_count, [&](uint32_t v, const ListPlace& place, uint64_t) {
+            while (expected < v) ASSERT_EQ(places[expected++], ListPlace());
+            ASSERT_EQ(place, places[expected++]);
+          });
+          while (expected < vertex_count) ASSERT_EQ(places[expected++], ListPlace());
+        }
       }
     }
   }

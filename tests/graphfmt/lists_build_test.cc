@@ -159,6 +159,21 @@ TEST_F(ListsBuildTest, WritesTheExampleOfTheFormatPage) {
   EXPECT_EQ(files.at("graph"), header);
 }
 
+TEST_F(ListsBuildTest, WritesTheWeightsOfTheFormatPage) {
+  const BuildCase graph{"",
+                        {{0, 1, 0.5f}, {1, 3, 2}, {3, 0, -7.25f}, {2, 2, 0.001f}, {3, 3, 0.5f}}};
+  ASSERT_TRUE(build_lists(options_for(graph, true, CodecKind::kVarint)));
+  const auto files = files_of(path("g"));
+  const std::string codes("\x46\x9e\x08\x39\xc5\x01\x00\x46\x1e", 9);
+  EXPECT_EQ(files.at("out.weights"), codes);
+  std::string table(32, '\0');
+  table.replace(8, 10, "\xae\xe3\xff\xff\xff\xff\xff\xff\x03\x0e");
+  table.replace(24, 4, "\x9b\x29\xaf\xea");
+  EXPECT_EQ(files.at("out.index").substr(168), table);
+  EXPECT_EQ(files.at("graph")[8], 2);
+  EXPECT_EQ(files.at("graph")[64], 18);
+}
+
 TEST_F(ListsBuildTest, FilesDoNotDependOnThreadsRunsOrMemory) {
   const BuildCase graph{"", random_edges(4, 200'000, 20'000, true)};
   ListsOptions options = options_for(graph, true, CodecKind::kSimd);

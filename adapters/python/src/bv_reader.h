@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "graphfmt/bit_stream.h"
+#include "graphfmt/codec/bit_stream.h"
 #include "iomgr/base/error.h"
 
 namespace graphlane::python {

@@ -1,4 +1,4 @@
-#include "graphfmt/codec_varint.h"
+#include "graphfmt/codec/codec_varint.h"
 
 #include <algorithm>
 #include <bit>

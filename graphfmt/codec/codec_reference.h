@@ -9,7 +9,7 @@
 // has nothing to refer to.
 #pragma once
 
-#include "graphfmt/codec.h"
+#include "graphfmt/codec/codec.h"
 
 namespace graphlane {
 

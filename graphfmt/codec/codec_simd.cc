@@ -1,4 +1,4 @@
-#include "graphfmt/codec_simd.h"
+#include "graphfmt/codec/codec_simd.h"
 
 #include <array>
 #include <bit>

@@ -9,7 +9,7 @@
 // Unused bits of the last control byte are 0.
 #pragma once
 
-#include "graphfmt/codec.h"
+#include "graphfmt/codec/codec.h"
 
 namespace graphlane {
 

@@ -1,4 +1,4 @@
-#include "graphfmt/arc_sort.h"
+#include "graphfmt/sort/arc_sort.h"
 
 #include <algorithm>
 #include <cstring>

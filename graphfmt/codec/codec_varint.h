@@ -7,7 +7,7 @@
 // A number ends where the top bit changes, the last one where the list ends.
 #pragma once
 
-#include "graphfmt/codec.h"
+#include "graphfmt/codec/codec.h"
 
 namespace graphlane {
 

@@ -1,11 +1,11 @@
-#include "graphfmt/codec_reference.h"
+#include "graphfmt/codec/codec_reference.h"
 
 #include <algorithm>
 #include <array>
 #include <new>
 #include <utility>
 
-#include "graphfmt/bit_stream.h"
+#include "graphfmt/codec/bit_stream.h"
 
 namespace graphlane {
 namespace {

@@ -1,10 +1,10 @@
-#include "graphfmt/codec.h"
+#include "graphfmt/codec/codec.h"
 
 #include <cstring>
 
-#include "graphfmt/codec_reference.h"
-#include "graphfmt/codec_simd.h"
-#include "graphfmt/codec_varint.h"
+#include "graphfmt/codec/codec_reference.h"
+#include "graphfmt/codec/codec_simd.h"
+#include "graphfmt/codec/codec_varint.h"
 
 namespace graphlane {
 namespace {
