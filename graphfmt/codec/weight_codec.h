@@ -138,7 +138,7 @@ class WeightTable {
     const uint64_t begin = offset(first_arc);
     return {begin, offset_behind(first_arc + count - 1) - begin};
   }
-  // Decodes the weights of the arcs from `first_arc` on, whose range() has these bytes. So many
+  // Decodes weights of the arcs from `first_arc` on, from the bytes of their range(). As many
   // `slack_bytes` behind may be read too, which is faster from 8 on. EIO: damaged.
   Result<void> decode(uint64_t first_arc, std::span<double> weights, const uint8_t* bytes,
                       size_t slack_bytes = 0) const;
