@@ -29,7 +29,7 @@ Sweeps::Member::~Member() {
   const auto found = sweeps_.position(file_->layout().file_id);
   if (--found->handle_count > 0) return;
   sweeps_.open_.erase(found);
-  sweeps_.unlooked_bytes_.store(SequencePredictor::kLookBytes, relaxed);
+  sweeps_.files_.look_soon();
 }
 
 void Sweeps::start(const Volume& volume, IoMode io_mode) {
@@ -64,34 +64,24 @@ void Sweeps::look_at_memory() {
              relaxed);
   are_several_.store(several, relaxed);
   kept_bytes_.store(budget_of(MemoryUse::kPagesBehind, available), relaxed);
-  ahead_share_.adjust(available);
+  files_.set_available(available);
 }
 
 bool Sweeps::is_step(const StripedFile& file, ByteRange range) const {
-  const bool is_large =
-      range.length_bytes >= SequencePredictor::kReadMin || range.end() >= file.size();
+  const bool is_large = range.length_bytes >= FileSweeps::kStepMin || range.end() >= file.size();
   return on_disks_ && is_large && are_several_.load(relaxed);
 }
 
 void Sweeps::arrive(const StripedFile& file, ByteRange range) {
-  const uint64_t before = unlooked_bytes_.fetch_add(range.length_bytes, relaxed);
-  if (before + range.length_bytes >= SequencePredictor::kLookBytes) {
-    unlooked_bytes_.store(0, relaxed);
-    look_at_memory();
-  }
-  if (!is_step(file, range)) return;
-  next_reads_.arrive(file.layout().file_id, range);
+  if (files_.is_look_due(range.length_bytes)) look_at_memory();
+  if (is_step(file, range)) files_.arrive(file.layout().file_id, range);
 }
 
 void Sweeps::prefetch_next(const StripedFile& file, ByteRange range) {
   if (!is_step(file, range)) return;
-  SequencePredictor::Prediction next[SequencePredictor::kPredictionsMax];
-  const uint32_t count =
-      next_reads_.predict(file.layout().file_id, range, /*size_bytes=*/0,
-                          std::min(ahead_share_.bytes(), SequencePredictor::kAheadEnough), next);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (const auto wanted = find(next[i].file_id)) {
-      begin_in_page_cache(wanted->map(), wanted->parts().all_buffered(), next[i].range);
+  for (const auto& next : files_.passed(file.layout().file_id, range, /*size_bytes=*/0)) {
+    if (const auto wanted = find(next.file_id)) {
+      begin_in_page_cache(wanted->map(), wanted->parts().all_buffered(), next.range);
     }
   }
 }

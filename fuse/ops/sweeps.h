@@ -9,8 +9,8 @@
 //   fit once           is used if it hits       stay
 //   do not fit         holds prefetched ranges  are dropped, in the order of reading
 //
-// On disks, the ranges that the last sweep read next (iomgr/read/sequence_predictor.h) are
-// prefetched while the program computes: into the parts' page cache, from which they are spliced.
+// On disks, the ranges that the last sweep read next (iomgr/read/file_sweeps.h) are prefetched while
+// the program computes: into the parts' page cache, from which they are spliced.
 //
 // Threads: everything but start() is safe from any thread.
 #pragma once
@@ -21,9 +21,8 @@
 #include <vector>
 
 #include "iomgr/base/mutex.h"
-#include "iomgr/base/process/memory_limit.h"
-#include "iomgr/cache/page_cache_share.h"
-#include "iomgr/read/sequence_predictor.h"
+#include "iomgr/cache/memory_budget.h"
+#include "iomgr/read/file_sweeps.h"
 #include "iomgr/volume/parts/striped_file.h"
 
 namespace graphlane {
@@ -57,7 +56,7 @@ class Sweeps {
   // is enough.
   void arrive(const StripedFile& file, ByteRange range);
   void prefetch_next(const StripedFile& file, ByteRange range);
-  PrefetchStats stats() const { return next_reads_.stats(); }
+  PrefetchStats stats() const { return files_.stats(); }
 
  private:
   struct Open {
@@ -74,12 +73,10 @@ class Sweeps {
   bool by_memory_ = false;
   bool on_disks_ = false;
 
-  SequencePredictor next_reads_;
+  FileSweeps files_;
   std::atomic<bool> are_several_{false};
   std::atomic<MemoryFit> fit_{MemoryFit::kTwice};
   std::atomic<uint64_t> kept_bytes_{0};
-  PageCacheShare ahead_share_{MemoryUse::kPrefetchedPages};
-  std::atomic<uint64_t> unlooked_bytes_{0};  // read since the last check of memory
   Mutex mu_;
   std::vector<Open> open_ GUARDED_BY(mu_);
 };

@@ -9,7 +9,7 @@
 // (read_order.h) tells what followed when a place was read before. In the first sweep it
 // predicts from sequential reads and strides within a file.
 //
-// It only predicts: the caller prefetches into the page cache. Each range is predicted once,
+// It only predicts: file_sweeps.h prefetches into the page cache. Each range is predicted once,
 // and judged by whether it is read. After more wrong predictions than right ones it pauses.
 //
 // Threads: everything is safe from any thread, under one lock that is held for a scan of the
@@ -26,12 +26,6 @@
 #include "iomgr/read/read_order.h"
 
 namespace graphlane {
-
-// Prefetches the missing parts of the range into the page cache, on all devices at once,
-// without waiting. `parts` are open through the page cache. Returns the missing bytes.
-uint64_t begin_in_page_cache(const StripeMap& map, std::span<const int> parts, ByteRange range);
-// Tells the kernel that it may drop the range from the page cache.
-void drop_from_page_cache(const StripeMap& map, std::span<const int> parts, ByteRange range);
 
 // Counts of prefetched bytes in the page cache.
 struct PrefetchStats {
@@ -50,16 +44,6 @@ void for_each_counter(const PrefetchStats& stats, Visit visit) {
 
 class SequencePredictor {
  public:
-  // Shorter reads are no step of a sweep.
-  static constexpr uint64_t kReadMin = 256 << 10;
-
-  // The next three are for callers that prefetch into the page cache.
-  static constexpr uint32_t kPredictionsMax = 8;
-  // The free memory is checked after so many bytes of reads.
-  static constexpr uint64_t kLookBytes = uint64_t{32} << 20;
-  // More than the next read gains nothing, and may be evicted before its use.
-  static constexpr uint64_t kAheadEnough = uint64_t{16} << 20;
-
   struct Prediction {
     Uuid file_id;
     ByteRange range;  // may end beyond the file

@@ -16,7 +16,6 @@
 #include "iomgr/base/futex.h"
 #include "iomgr/base/uuid.h"
 #include "iomgr/cache/page_cache_share.h"
-#include "iomgr/read/sequence_predictor.h"
 #include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane::shim {
