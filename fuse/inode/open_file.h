@@ -14,6 +14,7 @@
 #include "fuse/ops/read_sizes.h"
 #include "fuse/ops/sweeps.h"
 #include "iomgr/base/fd.h"
+#include "iomgr/read/plan.h"
 
 namespace graphlane {
 
@@ -23,10 +24,7 @@ struct OpenFile : OpenHandle {
   std::optional<Passthrough::Open> passthrough;
   std::shared_ptr<StripedFile> striped;  // if it is striped
   LiveFiles::Writer live;                // if it is striped and this handle may write
-  bool direct = false;                   // its parts are read past the page cache
-  bool fits = false;                     // direct, but all of it fits the mount's page cache
-  bool o_direct = false;                 // the program asked for O_DIRECT
-  bool in_turn = false;                  // FOPEN_DIRECT_IO: a read comes in serial pieces
+  ReadState state;                       // if it is striped: how it is read
   bool appends = false;                  // `fd` has O_APPEND, because chattr +a demands it
   bool direct_io = false;                // the kernel does not sync for O_SYNC: ops/write.cc does
   int access = O_RDONLY;                 // open(2)'s access mode, and O_APPEND
@@ -34,14 +32,8 @@ struct OpenFile : OpenHandle {
   std::optional<Sweeps::Member> member;  // of the open striped files
   std::optional<Invalidation::Member> kept;  // of the files with pages in the kernel
 
-  // Whether reads leave pages in the kernel that do not fit in memory. (For a handle with in_turn,
-  // only reads of mappings do.)
-  bool leaves_pages() const { return direct && !fits && !o_direct; }
-  bool sweeps_page_cache() const { return leaves_pages() && !in_turn; }
-
-  int backing_id() const {
-    return passthrough ? passthrough->backing_id() : 0;
-  }  // 0: calls come to this process
+  // 0: calls come to this process.
+  int backing_id() const { return passthrough ? passthrough->backing_id() : 0; }
 
   // As fsync(2): 0 or an errno. Each handle reports an error of an earlier sync once.
   int sync(bool data_only);
@@ -50,7 +42,7 @@ struct OpenFile : OpenHandle {
   int host_fd() const { return live ? live->stub_fd() : fd.get(); }
 
   std::atomic<uint32_t> sync_errors_told{0};  // errors of `striped` that this handle has reported
-  ReadSizes read_sizes;                       // used if leaves_pages()
+  ReadSizes read_sizes;                       // used if state.leaves_pages()
 
   static OpenFile& of(const fuse_file_info* fi) { return OpenHandles::of<OpenFile>(fi); }
 };

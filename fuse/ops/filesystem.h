@@ -64,7 +64,7 @@ struct Filesystem {
   Sweeps sweeps;
   OpenHandles handles;
   LastReadSizes last_read;                 // of the files that do not fit in memory
-  std::atomic<uint32_t> page_sweepers{0};  // handles for which OpenFile::sweeps_page_cache() holds
+  std::atomic<uint32_t> page_sweepers{0};  // handles for which ReadState::sweeps_page_cache() holds
 
   // The value of kServerXattr; set before the first request.
   std::string server_name;

@@ -108,41 +108,42 @@ Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode, 
   return file;
 }
 
-// The mount's pages and the parts' pages are two copies of the file, so both together must fit.
-void choose_direct(const Filesystem& fs, OpenFile& file) {
-  const IoMode mode = fs.options.io_mode;
-  const uint64_t size = file.striped->size();
-  file.direct = wants_direct(mode, 2 * size, file.o_direct);
-  file.fits = file.direct && !wants_direct(mode, size, file.o_direct);
-}
-
 // Whether the kernel keeps no pages of this handle's reads, because a later sweep would hit none.
 // Not while the file has writers, because the kernel would have to write their pages out first.
-bool reads_in_turn(const Filesystem& fs, const Inode& inode, const OpenFile& file) {
-  return fs.direct_reads && file.leaves_pages() &&
+bool reads_in_turn(const Filesystem& fs, const Inode& inode, const ReadState& state) {
+  return fs.direct_reads && state.leaves_pages() &&
          inode.writer_count.load(std::memory_order_relaxed) == 0 &&
          inode.last_read.large(fs.last_read);
 }
 
-// The cache shares memory with the page cache, which holds pages of sweeps, and of O_DIRECT
-// readers' own processes (the GraphM coordinator). The first in_turn read ends that (ops/read.cc).
-void share_memory_with_page_cache(Filesystem& fs, const OpenFile& file) {
-  if (file.sweeps_page_cache()) fs.page_sweepers.fetch_add(1, std::memory_order_relaxed);
-  if (file.sweeps_page_cache() || file.o_direct) fs.extents.set_beside_page_cache(true);
+ReadState state_of(const Filesystem& fs, const Inode& inode, const StripedFile& file, int flags) {
+  const IoMode mode = fs.options.io_mode;
+  ReadState state{.reader = ReadState::Reader::kMounted,
+                  .mode = mode,
+                  .fit = fit_now(mode, file.size()),
+                  .o_direct = (flags & O_DIRECT) != 0,
+                  .on_disks = fs.sweeps.on_disks(),
+                  .verifies = file.parts().sums().verifies()};
+  state.in_turn = !writes(flags) && reads_in_turn(fs, inode, state);
+  return state;
 }
 
-// Decides before the reply how a striped file is read.
+// The cache shares memory with the page cache, which holds pages of sweeps, and of O_DIRECT
+// readers' own processes (the GraphM coordinator). The first in_turn read ends that (ops/read.cc).
+void share_memory_with_page_cache(Filesystem& fs, const ReadState& state) {
+  if (state.sweeps_page_cache()) fs.page_sweepers.fetch_add(1, std::memory_order_relaxed);
+  if (state.sweeps_page_cache() || state.o_direct) fs.extents.set_beside_page_cache(true);
+}
+
+// Decides before the reply how a striped file is read (iomgr/read/plan.h).
 void choose_caching(Filesystem& fs, Inode& inode, OpenFile& file, fuse_file_info* fi) {
   fs.prepare_to_read();
   inode.stub.remember(file.striped);
   file.member.emplace(fs.sweeps, file.striped);
-  file.o_direct = (fi->flags & O_DIRECT) != 0;
-  choose_direct(fs, file);
-  const bool reads_only = (fi->flags & O_ACCMODE) == O_RDONLY;
-  file.in_turn = reads_only && reads_in_turn(fs, inode, file);
-  share_memory_with_page_cache(fs, file);
+  file.state = state_of(fs, inode, *file.striped, fi->flags);
+  share_memory_with_page_cache(fs, file.state);
   fi->keep_cache = 1;
-  fi->direct_io = file.in_turn || writes_directly(fs, fi->flags);
+  fi->direct_io = file.state.in_turn || writes_directly(fs, fi->flags);
 }
 
 Result<std::unique_ptr<OpenFile>> open_parts(Filesystem& fs, Inode& inode, int path_fd,
@@ -217,7 +218,7 @@ void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fus
 }
 
 void take_back(Filesystem& fs, Inode& inode, fuse_file_info* fi) {
-  if (OpenFile::of(fi).sweeps_page_cache()) {
+  if (OpenFile::of(fi).state.sweeps_page_cache()) {
     fs.page_sweepers.fetch_sub(1, std::memory_order_relaxed);
   }
   inode.handle_count.fetch_sub(1, std::memory_order_acq_rel);
@@ -275,7 +276,7 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
 // close() reports the host's errors of delayed writes (NFS, quota).
 int op::flush(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   const OpenFile& file = OpenFile::of(fi);
-  if (file.in_turn && file.read_sizes.were_small()) {  // must precede the next open
+  if (file.state.in_turn && file.read_sizes.were_small()) {  // must precede the next open
     fs.inodes.of(ino).last_read.set(/*large=*/false);
     fs.last_read.set(/*large=*/false);
   }
@@ -298,7 +299,7 @@ int op::release(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* 
     const Uuid& file_id = file->striped ? file->striped->layout().file_id : Uuid{};
     (void)fs.inodes.of(ino).stub.same_content(file_id, st, /*ours=*/true);
   }
-  if (file->leaves_pages() && fs.inodes.of(ino).open_once()) {
+  if (file->state.leaves_pages() && fs.inodes.of(ino).open_once()) {
     fs.drop_behind.ended(ino);
   }
   if (!file->striped) fs.kinds.closed(file->fd.get());

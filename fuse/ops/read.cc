@@ -1,10 +1,9 @@
 // Reads.
 //
-//   plain             spliced from the host's file
-//   striped, fits     if the parts' page cache has it: spliced, one piece per stripe unit;
-//                     else read by the lanes into the worker's buffer, through that page
-//                     cache or past it
-//   striped, larger   through the mount's cache, or by the lanes, past the parts' page cache
+//   plain     spliced from the host's file
+//   striped   as iomgr/read/plan.h says: what the parts' page cache has is spliced, one piece per
+//             stripe unit; the rest is read into the worker's buffer, through the mount's cache or
+//             by the lanes
 //
 // A reply is never short before the end of the file, because the kernel would fill up with zeros,
 // which look like edges.
@@ -17,6 +16,7 @@
 #include "fuse/ops/operations.h"
 #include "fuse/ops/splice_pieces.h"
 #include "iomgr/base/process/log.h"
+#include "iomgr/read/plan.h"
 #include "iomgr/volume/stub/stub_lock.h"
 
 namespace graphlane {
@@ -29,19 +29,6 @@ int read_plain(fuse_req_t req, int fd, size_t size, off_t offset) {
   data.buf[0].pos = offset;
   reply::data(req, &data);
   return 0;
-}
-
-// `direct`: the parts are read past their page cache. `fits`: the mount's page cache has room for
-// the bytes.
-struct CachePolicy {
-  bool direct;
-  bool fits;
-};
-
-// As the file was opened, and as all open files together fit.
-CachePolicy cache_policy_of(const Filesystem& fs, const OpenFile& file) {
-  return {.direct = file.direct || !fs.sweeps.fit_twice(),
-          .fits = (file.fits || !file.direct) && fs.sweeps.fit()};
 }
 
 // While this value stays the same, so do the file's bytes; 0: the file may be changing. Read it
@@ -59,41 +46,36 @@ uint64_t content_generation(Filesystem& fs, const StripedFile& file) {
   return may_change ? 0 : static_cast<uint64_t>(ctime_ns) * 0x9e3779b97f4a7c15 + generation;
 }
 
-// Reads through the mount's cache, unless the file may be changing or the kernel keeps the bytes. A
-// request near the maximum is one of several in flight for one read of the program (O_DIRECT, or
-// the kernel's read-ahead). Smaller ones come one after the other.
-ssize_t read_past_page_cache(Filesystem& fs, fuse_req_t req, const OpenFile& open_file,
-                             CachePolicy policy, ByteRange range, void* buffer) {
+// Reads through the mount's cache. Nothing: the file may be changing, or the cache declines.
+std::optional<size_t> read_cached(Filesystem& fs, fuse_req_t req, const OpenFile& open_file,
+                                  ByteRange range, void* buffer) {
   const StripedFile& file = *open_file.striped;
-  const uint64_t generation = policy.fits ? 0 : content_generation(fs, file);
-  if (generation != 0) {
-    LaneEngine engine(*fs.lanes, open_file.striped);
-    const ExtentFile extents{.file_id = file.layout().file_id,
-                             .generation = generation,
-                             .size_bytes = file.size(),
-                             .map = file.map(),
-                             .parts = file.parts()};
-    const bool is_part = range.length_bytes >= fs.read_bytes_max / 2;
-    // a thread's id, despite its name
-    const auto thread = static_cast<uint32_t>(::fuse_req_ctx(req)->pid);
-    const std::optional<size_t> got =
-        open_file.in_turn ? fs.extents.read_in_turn(extents, thread, range, buffer, engine)
-        : is_part         ? fs.extents.read_part(extents, range, buffer, engine)
-                          : fs.extents.read(extents, range, buffer, engine);
-    if (got) return static_cast<ssize_t>(*got);
+  const uint64_t generation = content_generation(fs, file);
+  if (generation == 0) return {};
+  LaneEngine engine(*fs.lanes, open_file.striped);
+  const ExtentFile extents{.file_id = file.layout().file_id,
+                           .generation = generation,
+                           .size_bytes = file.size(),
+                           .map = file.map(),
+                           .parts = file.parts()};
+  // a thread's id, despite its name
+  const auto thread = static_cast<uint32_t>(::fuse_req_ctx(req)->pid);
+  switch (arrival_of(open_file.state, range.length_bytes, fs.read_bytes_max)) {
+    case Arrival::kInTurn: return fs.extents.read_in_turn(extents, thread, range, buffer, engine);
+    case Arrival::kParts: return fs.extents.read_part(extents, range, buffer, engine);
+    case Arrival::kWhole: break;
   }
-  // Without the mount's pages, small pieces that come again soon stay in the parts' page cache.
-  const bool small_in_turn = open_file.in_turn && ReadSizes::is_small(range.length_bytes);
-  return fs.lanes->read(file, range, buffer, /*direct=*/!small_in_turn);
+  return fs.extents.read(extents, range, buffer, engine);
 }
 
-int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, CachePolicy policy,
+int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, const ReadPlan& plan,
                      ByteRange range) {
   const RequestBuffers::Loan loan(fs.request_buffers);
   void* const buffer = loan.get();
-  const ssize_t got = policy.direct
-                          ? read_past_page_cache(fs, req, file, policy, range, buffer)
-                          : fs.lanes->read(*file.striped, range, buffer, /*direct=*/false);
+  std::optional<size_t> hit;
+  if (plan.source == ReadPlan::Source::kCache) hit = read_cached(fs, req, file, range, buffer);
+  const ssize_t got =
+      hit ? static_cast<ssize_t>(*hit) : fs.lanes->read(*file.striped, range, buffer, plan.bypass);
   if (got < 0) {
     log_line("{}: read of {} bytes at {}: {}", file.striped->name(), range.length_bytes,
              range.offset, std::strerror(static_cast<int>(-got)));
@@ -103,19 +85,13 @@ int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, Cache
   return 0;
 }
 
-int read_range(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange range) {
-  CachePolicy policy = cache_policy_of(fs, file);
-  // If the file does not fit, the page cache can hold only prefetched ranges.
-  const bool may_be_there =
-      !policy.direct || (!file.o_direct && (policy.fits || !file.leaves_pages()));
+int read_range(Filesystem& fs, fuse_req_t req, const OpenFile& file, ReadPlan plan,
+               ByteRange range) {
   SplicePieces pieces;
-  // The daemon does not see bytes that it splices, so it cannot verify them.
-  const bool verifies = file.striped->parts().sums().verifies();
-  if (verifies || !may_be_there || !pieces.cut(*file.striped, range)) {
-    return read_into_buffer(fs, req, file, policy, range);
+  if (!plan.peeks || !pieces.cut(*file.striped, range)) {
+    return read_into_buffer(fs, req, file, plan, range);
   }
-  // After the reply the mount has the pages.
-  const bool drops = policy.direct;
+  const bool drops = plan.source != ReadPlan::Source::kPageCache;
   const SplicePieces::Found found = pieces.in_page_cache();
   int error = 0;
   if (found == SplicePieces::Found::kAll) {
@@ -125,23 +101,53 @@ int read_range(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange r
   } else {
     // Workers that splice missing pages would read them in the order in which they woke. If some
     // are there, the buffered read brings the rest.
-    policy.direct = policy.direct && found == SplicePieces::Found::kNone;
-    error = read_into_buffer(fs, req, file, policy, range);
+    if (found == SplicePieces::Found::kSome) {
+      plan.source = ReadPlan::Source::kPageCache;
+      plan.bypass = false;
+    }
+    error = read_into_buffer(fs, req, file, plan, range);
   }
   if (drops && found != SplicePieces::Found::kNone) pieces.drop();
   return error;
 }
 
-int read_striped(Filesystem& fs, fuse_req_t req, const OpenFile& file, ByteRange range) {
+int read_striped(Filesystem& fs, fuse_req_t req, const OpenFile& file, const ReadPlan& plan,
+                 ByteRange range) {
   for (;;) {
     const uint64_t size = file.striped->size();
     const uint64_t left = range.offset < size ? size - range.offset : 0;
     range.length_bytes = std::min(range.length_bytes, left);
     if (range.length_bytes == 0) return reply::buf(req, nullptr, 0), 0;
-    const int error = read_range(fs, req, file, range);
+    const int error = read_range(fs, req, file, plan, range);
     // A concurrent truncation: the new end counts.
     if (error != EIO || file.striped->size() >= range.end()) return error;
   }
+}
+
+// Remembers the sizes of reads, for the next handle (read_sizes.h).
+void note_sizes(Filesystem& fs, Inode& inode, OpenFile& file, uint64_t size) {
+  if (file.state.in_turn) {
+    file.read_sizes.add(size);
+    if (fs.page_sweepers.load(std::memory_order_relaxed) == 0) {
+      fs.extents.set_beside_page_cache(false);
+    }
+  } else if (file.state.leaves_pages() && file.read_sizes.shows_large(size, fs.read_bytes_max)) {
+    inode.last_read.set(/*large=*/true);
+    fs.last_read.set(/*large=*/true);
+  }
+}
+
+ReadPlan plan_of(Filesystem& fs, Inode& inode, const OpenFile& file, ByteRange range) {
+  // Files that fit by themselves may not fit together.
+  if (!file.state.o_direct && file.state.fit != MemoryFit::kNot)
+    fs.sweeps.count(range.length_bytes);
+  return plan(file.state,
+              {.length_bytes = range.length_bytes,
+               .to_end = range.end() >= file.striped->size(),
+               .alone = !fs.sweeps.are_several(),
+               .has_writer = inode.writer_count.load(std::memory_order_acquire) > 0,
+               .one_handle = inode.open_once()},
+              {.together = fs.sweeps.fit()});
 }
 
 }  // namespace
@@ -153,31 +159,17 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
   if (size > fs.read_bytes_max) return EIO;  // never: ops/init.cc
   fs.live.count_served(file.striped->layout().file_id);
   const ByteRange range{.offset = static_cast<uint64_t>(offset), .length_bytes = size};
-  // Must precede the reply, because the caller may close the file after it. Skipped while another
-  // handle is open, which may want the pages. Skipped with a writer: if a page were dropped while a
-  // write of it is in flight, a read would bring back the old bytes.
   Inode& inode = file.kept->inode();  // without the table's lock
-  const bool has_no_writer = inode.writer_count.load(std::memory_order_acquire) == 0;
-  if (file.in_turn) {
-    file.read_sizes.add(size);
-    if (fs.page_sweepers.load(std::memory_order_relaxed) == 0) {
-      fs.extents.set_beside_page_cache(false);
-    }
-  } else if (file.leaves_pages() && file.read_sizes.shows_large(size, fs.read_bytes_max)) {
-    inode.last_read.set(/*large=*/true);
-    fs.last_read.set(/*large=*/true);
-  }
-  if (file.sweeps_page_cache() && has_no_writer && inode.open_once()) {
+  note_sizes(fs, inode, file, size);
+  const ReadPlan plan = plan_of(fs, inode, file, range);
+  // Must precede the reply, because the caller may close the file after it.
+  if (plan.drop == ReadPlan::Drop::kBehindSweep)
     fs.drop_behind.passed(ino, range, fs.sweeps.kept_bytes());
-  }
-  if (file.o_direct || file.leaves_pages()) return read_striped(fs, req, file, range);
+  if (plan.prefetch != ReadPlan::Prefetch::kSweep) return read_striped(fs, req, file, plan, range);
   // A reference of its own, because the caller may close the file after the reply.
   const std::shared_ptr<StripedFile> striped = file.striped;
   fs.sweeps.arrive(*striped, range);
-  if (!fs.sweeps.fit() && has_no_writer) {
-    fs.drop_behind.passed(ino, range, fs.sweeps.kept_bytes());
-  }
-  const int error = read_striped(fs, req, file, range);
+  const int error = read_striped(fs, req, file, plan, range);
   if (error == 0) fs.sweeps.prefetch_next(*striped, range);
   return error;
 }

@@ -67,18 +67,15 @@ void Sweeps::look_at_memory() {
   files_.set_available(available);
 }
 
-bool Sweeps::is_step(const StripedFile& file, ByteRange range) const {
-  const bool is_large = range.length_bytes >= FileSweeps::kStepMin || range.end() >= file.size();
-  return on_disks_ && is_large && are_several_.load(relaxed);
+void Sweeps::count(uint64_t read_bytes) {
+  if (files_.is_look_due(read_bytes)) look_at_memory();
 }
 
 void Sweeps::arrive(const StripedFile& file, ByteRange range) {
-  if (files_.is_look_due(range.length_bytes)) look_at_memory();
-  if (is_step(file, range)) files_.arrive(file.layout().file_id, range);
+  files_.arrive(file.layout().file_id, range);
 }
 
 void Sweeps::prefetch_next(const StripedFile& file, ByteRange range) {
-  if (!is_step(file, range)) return;
   for (const auto& next : files_.passed(file.layout().file_id, range, /*size_bytes=*/0)) {
     if (const auto wanted = find(next.file_id)) {
       begin_in_page_cache(wanted->map(), wanted->parts().all_buffered(), next.range);

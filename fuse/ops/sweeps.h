@@ -45,15 +45,16 @@ class Sweeps {
   // Call it before the first request.
   void start(const Volume& volume, IoMode io_mode);
 
-  // Whether the open files fit together; true if at most one is open.
-  bool fit_twice() const { return fit_.load(std::memory_order_relaxed) == MemoryFit::kTwice; }
-  bool fit() const { return fit_.load(std::memory_order_relaxed) != MemoryFit::kNot; }
+  // How often the open files fit together; kTwice if at most one is open.
+  MemoryFit fit() const { return fit_.load(std::memory_order_relaxed); }
+  bool are_several() const { return are_several_.load(std::memory_order_relaxed); }
+  bool on_disks() const { return on_disks_; }
   // The number of bytes read last that stay in memory when files do not fit.
   uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
 
-  // The kernel has asked for a range of a file that fits by itself; prefetch_next() follows its
-  // reply. They predict only if several files are open: for one file alone the kernel's read-ahead
-  // is enough.
+  // Counts bytes of a file that fits by itself. Looks at the memory now and then.
+  void count(uint64_t read_bytes);
+  // A step of a sweep (iomgr/read/plan.h); prefetch_next() follows its reply.
   void arrive(const StripedFile& file, ByteRange range);
   void prefetch_next(const StripedFile& file, ByteRange range);
   PrefetchStats stats() const { return files_.stats(); }
@@ -64,7 +65,6 @@ class Sweeps {
     uint32_t handle_count = 0;
   };
 
-  bool is_step(const StripedFile& file, ByteRange range) const;
   void look_at_memory();
   std::vector<Open>::iterator position(const Uuid& file_id) REQUIRES(mu_);
   std::shared_ptr<const StripedFile> find(const Uuid& file_id);

@@ -38,9 +38,11 @@ uint64_t budget_of(MemoryUse use, uint64_t room_bytes) {
 }
 
 MemoryFit fit_in_memory(IoMode mode, uint64_t all_bytes, uint64_t available_bytes) {
-  if (wants_direct(mode, all_bytes, false, available_bytes)) return MemoryFit::kNot;
-  const bool fits_twice = !wants_direct(mode, 2 * all_bytes, false, available_bytes);
-  return fits_twice ? MemoryFit::kTwice : MemoryFit::kOnce;
+  if (mode != IoMode::kAuto) return mode == IoMode::kDirect ? MemoryFit::kNot : MemoryFit::kTwice;
+  // An eighth stays free: a file that just fits is evicted by other programs' memory.
+  const uint64_t room = available_bytes - available_bytes / 8;
+  if (all_bytes > room) return MemoryFit::kNot;
+  return all_bytes > room / 2 ? MemoryFit::kOnce : MemoryFit::kTwice;
 }
 
 uint64_t prefetch_budget_of(uint64_t budget_bytes, uint64_t min_bytes) {

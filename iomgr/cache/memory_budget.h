@@ -57,7 +57,8 @@ enum class MemoryUse : uint8_t {
 
 uint64_t budget_of(MemoryUse use, uint64_t room_bytes);
 
-// How many copies of files that are read together stay in memory.
+// How many copies of files that are read together stay in memory. The user's kDirect leaves no room
+// for any, kBuffered for all.
 enum class MemoryFit : uint8_t { kTwice, kOnce, kNot };
 MemoryFit fit_in_memory(IoMode mode, uint64_t all_bytes, uint64_t available_bytes);
 

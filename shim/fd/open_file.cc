@@ -207,32 +207,34 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
   file->file_id = located.layout.file_id;
   file->said = {.bytes = located.layout.logical_size, .state = located.layout.state};
   file->stub.remember(located.stub_ctime, file->said);
+  file->state = {.mode = settings().io_mode, .maps = settings().maps};
   file->parts = parts;
   file->file_counters = counters_of_file(fd, located.origin);
-  file->too_large_for_memory = false;
   file->sharing.fits.store(true, std::memory_order_relaxed);
   file->sharing.looked_ms.store(0, std::memory_order_relaxed);
   if (parts->count() > 0) {
     file->map = located.layout.map();
     const bool only_read = !file->written_here && file->link_fd < 0;
-    file->too_large_for_memory =
-        only_read && wants_direct(settings().io_mode, size_now(*file, file->said), false);
-    protect(*parts, direct || file->too_large_for_memory);
+    const IoMode mode = settings().io_mode;
+    const uint64_t size = size_now(*file, file->said);
+    const uint64_t available = only_read && mode == IoMode::kAuto ? memory_available_bytes() : 0;
+    if (only_read) file->state.fit = fit_in_memory(mode, size, available);
+    protect(*parts, direct || file->state.fit == MemoryFit::kNot);
     for (uint32_t d = 0; d < parts->count(); ++d) {
       file->counters[d] = counters_of_device(located_device(d));
       if (located.counts != nullptr) file->counters[d]->mirror_to(&located.counts[d]);
       file->gates[d] = gate_of(parts->buffered(d), located_device(d));
       if (file->gates[d] != nullptr) file->counters[d]->depth = file->gates[d]->width();
     }
+    file->state.on_disks = file->gates[0] != nullptr && file->gates[0]->seeks();
     const bool may_become_too_large =
-        only_read &&
-        wants_direct(settings().io_mode, kRoomFactor * size_now(*file, file->said), false);
+        only_read && fit_in_memory(mode, kRoomFactor * size, available) == MemoryFit::kNot;
     const bool may_share = direct || may_become_too_large || settings().maps;
     if (file->origin == Origin::kMount && settings().shares && may_share) {
       file->sharing.begin(ask_mount_to_share, fd, file->generation, file->said.bytes);
       if (wants_permit(*file)) permit_mapping(*file, ask_mount_to_map(fd));
     }
-    if (file->origin == Origin::kMount && !file->too_large_for_memory) {
+    if (file->origin == Origin::kMount && file->state.fit != MemoryFit::kNot) {
       file->small_reads.begin(file->counter, file->file_counters);
     }
   }

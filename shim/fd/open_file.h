@@ -13,6 +13,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/io/device_gate.h"
+#include "iomgr/read/plan.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/parts/promises.h"
 #include "shim/fd/fd_table.h"
@@ -62,8 +63,8 @@ struct OpenFile {
   uint32_t link_epoch = 0;
   mutable std::atomic<bool> link_busy{false};
   mutable SharedReader sharing;
-  SmallReads small_reads;             // over a mount
-  bool too_large_for_memory = false;  // bypasses the page cache for every reader
+  SmallReads small_reads;  // over a mount
+  ReadState state;         // but for what a descriptor adds: OpenFileRef::state()
   StripeMap map;
   PartFiles* parts = nullptr;  // in the slot's storage
   DeviceCounters* counters[kDeviceCountMax] = {};
@@ -91,7 +92,12 @@ class OpenFileRef {
   explicit operator bool() const { return file_ != nullptr; }
   const OpenFile* operator->() const { return file_; }
   const OpenFile& operator*() const { return *file_; }
-  bool direct() const { return entry_.direct() || file_->too_large_for_memory; }
+  bool direct() const { return entry_.direct() || file_->state.fit == MemoryFit::kNot; }
+  ReadState state() const {
+    ReadState state = file_->state;
+    state.o_direct = entry_.direct();
+    return state;
+  }
   Access access() const { return entry_.access(); }
   // The file's size now, in bytes.
   uint64_t size() const;

@@ -72,7 +72,7 @@ Attempt attempt_read(int fd, const Memory& memory, off_t offset, ssize_t* result
 template <class Original>
 ssize_t read_target(int fd, const Memory& memory, off_t offset, Original original) {
   if (offset < kAtFileOffset) return original();
-  if (!memory.is_vector && memory.iov->iov_len <= SmallReads::kBytesMax) {
+  if (!memory.is_vector && memory.iov->iov_len <= kKernelReadMax) {
     SmallReads* const small = small_reads_of(fd);
     if (const auto n = small != nullptr ? small->by_kernel(original) : std::nullopt) return *n;
   }

@@ -29,7 +29,6 @@ namespace graphlane::shim {
 
 class SmallReads {
  public:
-  static constexpr size_t kBytesMax = 64 << 10;
   static constexpr uint32_t kRunMin = 16;   // reads that go to the parts after a miss
   static constexpr uint32_t kRunMax = 512;  // so that misses cost a twentieth at most
 

@@ -15,10 +15,6 @@ namespace {
 constinit FileSweeps file_sweeps;
 constinit SweptFiles swept_files;
 
-bool is_on_disks(const OpenFile& file) {
-  return file.gates[0] != nullptr && file.gates[0]->seeks();
-}
-
 void look_at_memory() {
   const uint64_t available = memory_available_bytes();
   file_sweeps.set_available(available);
@@ -29,9 +25,7 @@ void look_at_memory() {
 
 SweepStep::SweepStep(const OpenFileRef& file, ByteRange range)
     : file_id_(file->file_id), range_(range) {
-  const bool is_one = range.length_bytes >= FileSweeps::kStepMin && !file.direct() &&
-                      settings().cache.reads_ahead && is_on_disks(*file) && is_first_process();
-  if (!is_one) return;
+  if (!settings().cache.reads_ahead || !is_first_process()) return;
   const BlockedSignals signals;  // a handler may also read, and leave by siglongjmp()
   size_bytes_ = file.size();
   swept_.emplace(swept_files.use(*file, size_bytes_));

@@ -5,6 +5,7 @@
 
 #include "iomgr/base/sys.h"
 #include "iomgr/io/inline_engine.h"
+#include "iomgr/read/plan.h"
 #include "iomgr/volume/parts/lane_io.h"
 #include "shim/base/report.h"
 #include "shim/base/settings.h"
@@ -39,6 +40,16 @@ bool is_aligned(uint64_t offset, const void* buffer, size_t count) {
   return (offset | reinterpret_cast<uintptr_t>(buffer) | count) % kBlockSize == 0;
 }
 
+// Without a server, or where the file's own size decides, the other files do not count.
+ReadPlan plan_of(const OpenFileRef& file, uint64_t length_bytes) {
+  ReadState state = file.state();
+  state.may_share = may_share(*file);
+  const bool may_be_crowded =
+      state.may_share && length_bytes >= kSharedReadMin && !state.maps && !file.direct();
+  return plan(state, {.length_bytes = length_bytes},
+              {.together = may_be_crowded ? fit_beside_others(file) : MemoryFit::kTwice});
+}
+
 PartRequest write_request(const OpenFileRef& file, const Piece& piece) {
   return {.map = file->map,
           .parts = *file->parts,
@@ -54,27 +65,26 @@ PartRequest write_request(const OpenFileRef& file, const Piece& piece) {
 ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, size_t count_wanted) {
   const int saved_errno = errno;
   Piece piece{.range = {.offset = offset, .length_bytes = count_wanted}, .buffer = buffer};
+  const ReadPlan plan = plan_of(file, count_wanted);
   FileEngine engine(*file);
   std::optional<size_t> done;
-  if (is_to_share(file, piece.range)) done = read_shared(file, piece.range, buffer, engine);
+  std::optional<SweepStep> step;
+  if (plan.shares) done = read_shared(file, piece.range, buffer, engine);
+  if (!done && plan.prefetch == ReadPlan::Prefetch::kSweep) step.emplace(file, piece.range);
+  if (!done && plan.source == ReadPlan::Source::kCache)
+    done = read_cached(file, piece.range, buffer, engine);
+  const bool within_unit = !done && !plan.bypass && piece.range.end() <= file.size() &&
+                           engine.read_within_unit(*file->parts, piece.range, buffer);
+  if (within_unit) done = count_wanted;
   if (done) {
     errno = saved_errno;
     return static_cast<ssize_t>(*done);
-  }
-  const SweepStep step(file, piece.range);
-  if (file.direct()) {
-    done = read_cached(file, piece.range, buffer, engine);
-    errno = saved_errno;
-    if (done) return static_cast<ssize_t>(*done);
-  } else if (piece.range.end() <= file.size() &&
-             engine.read_within_unit(*file->parts, piece.range, buffer)) {
-    return static_cast<ssize_t>(count_wanted);
   }
   PartRequest request{.map = file->map,
                       .parts = *file->parts,
                       .size_bytes = file.size(),
                       .op = IoOp::kRead,
-                      .direct = file.direct(),
+                      .direct = plan.bypass,
                       .pieces = {&piece, 1}};
   const uint64_t readable = prepare_read(&request, &piece);
   const int error = readable == 0 ? 0 : engine.run(request);

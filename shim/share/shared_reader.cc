@@ -13,6 +13,7 @@
 #include "iomgr/base/process/memory_limit.h"
 #include "iomgr/base/slot_pool.h"
 #include "iomgr/base/sys.h"
+#include "iomgr/read/plan.h"
 #include "iomgr/server/server_protocol.h"
 #include "iomgr/volume/parts/lane_io.h"
 #include "iomgr/volume/stub/stub_lock.h"
@@ -27,8 +28,6 @@
 namespace graphlane::shim {
 namespace {
 
-// For smaller reads the question costs more than it gains.
-constexpr uint64_t kSharedMin = 512 << 10;
 // The most bytes asked for at a time: the server keeps them in memory while they are copied.
 constexpr uint64_t kWindow = 12 * kExtentFrameBytes;
 static_assert(kWindow / kExtentFrameBytes < 64, "a bit a frame");
@@ -222,7 +221,7 @@ void ask_anew(const OpenFileRef& file) {
 bool has_room(const OpenFileRef& file) {
   const IoMode mode = settings().io_mode;
   if (mode == IoMode::kBuffered) return true;
-  if (wants_direct(mode, file.size(), false)) return false;
+  if (fit_now(mode, file.size()) == MemoryFit::kNot) return false;
   if (!is_first_process()) return true;
   if (file->origin == Origin::kStub) ask_anew(file);
   const BlockedSignals signals;
@@ -264,25 +263,25 @@ bool is_read_by_others(const OpenFile& file) {
   return use && file.sharing.frames && file.sharing.frames.header().process_count.load(relaxed) > 1;
 }
 
-bool is_to_share(const OpenFileRef& file, ByteRange range) {
-  if (file.direct()) return true;
+bool may_share(const OpenFile& file) {
+  return file.origin == Origin::kStub || file.sharing.link_count.load(relaxed) > 0;
+}
+
+MemoryFit fit_beside_others(const OpenFileRef& file) {
   const SharedReader& reader = file->sharing;
-  const bool may_share = file->origin == Origin::kStub || reader.link_count.load(relaxed) > 0;
-  if (!may_share || range.length_bytes < kSharedMin) return false;
-  if (settings().maps) return true;  // mapping takes no memory
   int64_t looked = reader.looked_ms.load(relaxed);
   const int64_t now = now_ms();
   if (now - looked >= kLookIntervalMs &&
       reader.looked_ms.compare_exchange_strong(looked, now, relaxed)) {
     reader.fits.store(has_room(file), relaxed);
   }
-  return !reader.fits.load(relaxed);
+  return reader.fits.load(relaxed) ? MemoryFit::kOnce : MemoryFit::kNot;
 }
 
 std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void* buffer,
                                   IoEngine& engine) {
   SharedReader& reader = file->sharing;
-  if (range.length_bytes < kSharedMin || !is_first_process()) return {};
+  if (!is_first_process()) return {};
   if (file->origin == Origin::kStub) ask_anew(file);
   if (reader.link_count.load(relaxed) == 0) return {};
   const BlockedSignals signals;  // a handler may also read, and leave by siglongjmp()

@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "iomgr/io/engine.h"
+#include "iomgr/read/plan.h"
 #include "iomgr/server/shared_frames.h"
 #include "shim/locate/ask_server.h"
 
@@ -58,8 +59,12 @@ struct SharedReader {
   mutable std::atomic<int32_t> users{0};  // threads that read; below 0: it is being replaced
 };
 
-// Whether this read should be shared: not while the file fits in memory.
-bool is_to_share(const OpenFileRef& file, ByteRange range);
+// Whether a server may have the file in memory for several processes.
+bool may_share(const OpenFile& file);
+
+// Whether the file fits in memory with all others that are read, as far as a server knows. Looks again
+// every 100 ms.
+MemoryFit fit_beside_others(const OpenFileRef& file);
 
 // Whether other processes read the file, as far as a server knows.
 bool is_read_by_others(const OpenFile& file);

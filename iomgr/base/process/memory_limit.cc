@@ -190,15 +190,4 @@ uint64_t memory_available_bytes(const char* root) {
   return available;
 }
 
-bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked) {
-  const bool by_memory = mode == IoMode::kAuto && !asked;
-  return wants_direct(mode, size_bytes, asked, by_memory ? memory_available_bytes() : 0);
-}
-
-bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked, uint64_t available_bytes) {
-  if (mode != IoMode::kAuto) return mode == IoMode::kDirect;
-  // An eighth stays free: a file that just fits is evicted by other programs' memory.
-  return asked || size_bytes > available_bytes - available_bytes / 8;
-}
-
 }  // namespace graphlane

@@ -1,6 +1,5 @@
-// The memory that this process may still use, and the choice that follows from it. A file that
-// fits goes through the page cache, so that a second sweep is as warm as on plain files. A
-// larger file bypasses it (O_DIRECT), because a cyclic sweep under LRU would never hit.
+// The memory that this process may still use, and what of it caches take. Whether a file fits is
+// decided in iomgr/read/plan.h.
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
@@ -21,11 +20,5 @@ Result<IoMode> parse_io_mode(const char* name);
 // where the kernel begins to throttle. Unmapped page cache counts as free. `root`: where /proc
 // and /sys are.
 uint64_t memory_available_bytes(const char* root = "");
-
-// Whether to read a file of `size_bytes` past the page cache. `asked`: the
-// program itself opened it with O_DIRECT.
-bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked);
-// As above, with known free memory.
-bool wants_direct(IoMode mode, uint64_t size_bytes, bool asked, uint64_t available_bytes);
 
 }  // namespace graphlane

@@ -1,0 +1,63 @@
+#include "iomgr/read/plan.h"
+
+#include <algorithm>
+
+#include "iomgr/read/file_sweeps.h"
+
+namespace graphlane {
+namespace {
+
+bool is_mounted(const ReadState& file) { return file.reader == ReadState::Reader::kMounted; }
+
+// Mounted, all files that are open together count as one: each leaves pages in the kernel.
+MemoryFit worst_fit(const ReadState& file, const FreeMemory& memory) {
+  return is_mounted(file) ? std::max(file.fit, memory.together) : file.fit;
+}
+
+ReadPlan::Source source_of(const ReadState& file, MemoryFit fit) {
+  const MemoryFit needed = is_mounted(file) ? MemoryFit::kTwice : MemoryFit::kOnce;
+  if (!file.wants_direct() && fit <= needed) return ReadPlan::Source::kPageCache;
+  const bool stays = !file.wants_direct() && fit != MemoryFit::kNot;
+  return stays ? ReadPlan::Source::kDevices : ReadPlan::Source::kCache;
+}
+
+// For one file alone the kernel's read-ahead is enough, if its requests are large.
+bool is_sweep_step(const ReadState& file, const AccessPattern& read, ReadPlan::Source source) {
+  const bool is_long = read.length_bytes >= FileSweeps::kStepMin;
+  if (!file.on_disks) return false;
+  if (!is_mounted(file)) return source == ReadPlan::Source::kPageCache && is_long;
+  return !file.o_direct && file.fit != MemoryFit::kNot && !read.alone && (is_long || read.to_end);
+}
+
+ReadPlan::Drop drop_of(const ReadState& file, const AccessPattern& read, const FreeMemory& memory) {
+  // If a page were dropped while a write of it is in flight, a read would bring back the old bytes.
+  if (read.has_writer || file.o_direct) return ReadPlan::Drop::kNothing;
+  // Another handle may want the pages of a file that does not fit.
+  const bool leaves = file.sweeps_page_cache()
+                          ? read.one_handle
+                          : file.fit != MemoryFit::kNot && memory.together == MemoryFit::kNot;
+  return leaves ? ReadPlan::Drop::kBehindSweep : ReadPlan::Drop::kNothing;
+}
+
+}  // namespace
+
+ReadPlan plan(const ReadState& file, const AccessPattern& read, const FreeMemory& memory) {
+  ReadPlan plan;
+  plan.source = source_of(file, worst_fit(file, memory));
+  // Without the mount's pages, small pieces that come again soon stay in the parts' page cache.
+  const bool small_in_turn = file.in_turn && read.length_bytes < kSmallPieceMax;
+  plan.bypass = plan.source != ReadPlan::Source::kPageCache && !small_in_turn;
+  if (is_sweep_step(file, read, plan.source)) plan.prefetch = ReadPlan::Prefetch::kSweep;
+  if (is_mounted(file)) {
+    // The daemon does not see bytes that it splices, so it cannot verify them.
+    plan.peeks = !file.verifies && !file.wants_direct() && file.fit != MemoryFit::kNot;
+    plan.drop = drop_of(file, read, memory);
+  } else {
+    const bool wanted = plan.bypass || file.maps || memory.together == MemoryFit::kNot;
+    plan.shares = file.may_share && wanted && read.length_bytes >= kSharedReadMin;
+    if (plan.prefetch == ReadPlan::Prefetch::kSweep) plan.drop = ReadPlan::Drop::kUnlessKept;
+  }
+  return plan;
+}
+
+}  // namespace graphlane
