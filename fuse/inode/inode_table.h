@@ -31,9 +31,9 @@
 #include "fuse/inode/passthrough.h"
 #include "fuse/inode/stub_cache.h"
 #include "fuse/ops/fuse_api.h"
-#include "fuse/ops/read_sizes.h"
 #include "iomgr/base/files/reopen.h"
 #include "iomgr/base/mutex.h"
+#include "iomgr/read/read_sizes.h"
 
 namespace graphlane {
 

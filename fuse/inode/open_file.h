@@ -11,10 +11,10 @@
 #include "fuse/coherence/live_files.h"
 #include "fuse/inode/open_handles.h"
 #include "fuse/inode/passthrough.h"
-#include "fuse/ops/read_sizes.h"
 #include "fuse/ops/sweeps.h"
 #include "iomgr/base/fd.h"
 #include "iomgr/read/plan.h"
+#include "iomgr/read/read_sizes.h"
 
 namespace graphlane {
 

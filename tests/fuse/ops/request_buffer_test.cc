@@ -9,8 +9,6 @@
 #include <deque>
 #include <set>
 
-#include "fuse/ops/read_sizes.h"
-
 namespace graphlane {
 namespace {
 
@@ -46,24 +44,6 @@ TEST(RequestBuffersTest, ReusesIdleBuffersKeepsLentOnes) {
     std::memset(two.get(), 2, kSize);
   }
   EXPECT_EQ(std::count_if(all.begin(), all.end(), is_mapped), 2);
-}
-
-TEST(ReadSizesTest, TheFirstRequestsDecideForThePageCache) {
-  ReadSizes large, small;
-  EXPECT_FALSE(large.shows_large(1000, 4096)) << "the end of a window may come first";
-  EXPECT_TRUE(large.shows_large(4096, 4096));
-  EXPECT_FALSE(small.shows_large(1024, 4096));
-  EXPECT_FALSE(small.shows_large(2048, 4096));
-  EXPECT_FALSE(small.shows_large(4096, 4096)) << "the window has grown";
-}
-
-TEST(ReadSizesTest, PredictsFromTheFilesLastReadsElseFromOtherFiles) {
-  LastReadSizes all, file;
-  EXPECT_TRUE(file.large(all));
-  all.set(/*large=*/false);
-  EXPECT_FALSE(file.large(all));
-  file.set(/*large=*/true);
-  EXPECT_TRUE(file.large(all));
 }
 
 }  // namespace

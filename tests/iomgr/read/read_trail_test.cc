@@ -1,5 +1,5 @@
 // ReadTrail: which pages a sweep keeps, and which reads are no sweep.
-#include "fuse/ops/drop_behind.h"
+#include "iomgr/read/read_trail.h"
 
 #include <gtest/gtest.h>
 
@@ -15,35 +15,35 @@ namespace {
 constexpr uint64_t kKept = 64 * kMiB;
 constexpr uint64_t kStep = 4 * kMiB;
 constexpr uint64_t kRequest = kMiB / 2;
-constexpr fuse_ino_t kFile = 7;
-constexpr fuse_ino_t kOther = 8;
+constexpr uint64_t kFile = 7;
+constexpr uint64_t kOther = 8;
 
 // Reads one request after another, and records which ranges the trail drops.
 class Reader {
  public:
-  void read(fuse_ino_t ino, uint64_t at, uint64_t bytes = kRequest) {
+  void read(uint64_t ino, uint64_t at, uint64_t bytes = kRequest) {
     if (ends_.contains(ino) && at < ends_[ino]) ++too_early_;
     trail_.add(ino, {.offset = at, .length_bytes = bytes});
     while (const auto gone = trail_.take(kKept)) note(*gone);
   }
-  void close(fuse_ino_t ino) {
+  void close(uint64_t ino) {
     while (const auto gone = trail_.take_of(ino)) note(*gone);
   }
   void begin_anew() { ends_.clear(); }
 
   uint64_t gone_bytes() const { return gone_bytes_; }
-  uint64_t end(fuse_ino_t ino) { return ends_[ino]; }
+  uint64_t end(uint64_t ino) { return ends_[ino]; }
   int too_early() const { return too_early_; }
 
  private:
   void note(const ReadTrail::Stretch& gone) {
     gone_bytes_ += gone.range.length_bytes;
-    ends_[gone.ino] = std::max(ends_[gone.ino], gone.range.end());
+    ends_[gone.file] = std::max(ends_[gone.file], gone.range.end());
   }
 
   ReadTrail trail_;
   uint64_t gone_bytes_ = 0;
-  std::map<fuse_ino_t, uint64_t> ends_;
+  std::map<uint64_t, uint64_t> ends_;
   int too_early_ = 0;
 };
 
@@ -103,7 +103,7 @@ TEST(ReadTrailTest, KeepsPagesOfAFileWithAWriter) {
   trail.forget(kFile);
   uint64_t gone_bytes = 0;
   while (const auto stretch = trail.take(kStep)) {
-    EXPECT_EQ(stretch->ino, kOther);
+    EXPECT_EQ(stretch->file, kOther);
     gone_bytes += stretch->range.length_bytes;
   }
   EXPECT_GE(gone_bytes, 100 * kMiB - 2 * kStep) << "and only so much stays of the others";

@@ -1,7 +1,7 @@
 // ReadSizes: the sizes of a handle's reads. They predict those of the next handle: as the last one
 // of the same file, else as the last one of any file.
 //
-// Large reads need no pages in the kernel (ops/open.cc), small ones do. Past the page cache,
+// Large reads need no pages in the kernel (plan.h, `in_turn`), small ones do. Past the page cache,
 // requests have the program's sizes. Through it only a handle's first requests show them: the first
 // read-ahead window is as large as the first read, or four times that. Later ones grow in any case.
 //
