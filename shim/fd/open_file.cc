@@ -235,7 +235,7 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
       if (wants_permit(*file)) permit_mapping(*file, ask_mount_to_map(fd));
     }
     if (file->origin == Origin::kMount && file->state.fit != MemoryFit::kNot) {
-      file->small_reads.begin(file->counter, file->file_counters);
+      file->small_reads.begin(served_counter(file->counter), &file->file_counters->small_count);
     }
   }
   file->references.store(1, std::memory_order_relaxed);

@@ -14,13 +14,13 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/io/device_gate.h"
 #include "iomgr/read/plan.h"
+#include "iomgr/read/small_reads.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/parts/promises.h"
 #include "shim/fd/fd_table.h"
 #include "shim/hooks/groups.h"
 #include "shim/locate/locate.h"
 #include "shim/locate/stub_watch.h"
-#include "shim/read/small_reads.h"
 #include "shim/share/shared_reader.h"
 
 namespace graphlane::shim {

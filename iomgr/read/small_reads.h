@@ -8,9 +8,10 @@
 // count unchanged was a hit, and the next reads are left to the kernel, too. After a miss some
 // reads go to the parts, twice as many after each miss in a row.
 //
-// Threads: begin() and end() under the SlowLock. The rest is safe from any thread, without a
-// reference to the file. If the number is another file's by now, the kernel reads that one, and the
-// only harm is a wrong guess.
+// Threads: begin() and end() one at a time. The rest is safe from any thread, also while the file is
+// closed. If the descriptor is another file's by now, the kernel reads that one, and the only harm
+// is a wrong guess.
+// No allocation, no exceptions: the preload library uses this.
 #pragma once
 
 #include <sys/types.h>
@@ -22,23 +23,21 @@
 #include <cstdint>
 #include <optional>
 
-#include "iomgr/server/server_protocol.h"
-#include "shim/base/report.h"
-
-namespace graphlane::shim {
+namespace graphlane {
 
 class SmallReads {
  public:
   static constexpr uint32_t kRunMin = 16;   // reads that go to the parts after a miss
   static constexpr uint32_t kRunMax = 512;  // so that misses cost a twentieth at most
 
-  // For a file that is read through the page cache. `counter`: its generation.
-  void begin(const Generation* counter, FileCounters* counters) {
-    // Relaxed: served_ publishes them.
-    counters_.store(counters, std::memory_order_relaxed);
+  // For a file that is read through the page cache. `served` counts the kernel's requests for it,
+  // `by_kernel` the reads that are left to the kernel. Both outlive all files.
+  void begin(const std::atomic<uint64_t>* served, std::atomic<uint64_t>* by_kernel) {
+    // Relaxed: served_ publishes it.
+    by_kernel_.store(by_kernel, std::memory_order_relaxed);
     run_.store(kRunMin, std::memory_order_relaxed);
     left_.store(kRunMin, std::memory_order_relaxed);
-    served_.store(served_counter(counter), std::memory_order_release);
+    served_.store(served, std::memory_order_release);
   }
   void end() { served_.store(nullptr, std::memory_order_relaxed); }
 
@@ -46,7 +45,7 @@ class SmallReads {
   // libc's call.
   template <class Read>
   std::optional<ssize_t> by_kernel(Read read) {
-    const Generation* const served = served_.load(std::memory_order_acquire);
+    const std::atomic<uint64_t>* const served = served_.load(std::memory_order_acquire);
     if (served == nullptr || !is_its_turn()) return {};
     const int saved_errno = errno;
     // Relaxed: the system calls in between order them.
@@ -54,7 +53,7 @@ class SmallReads {
     const ssize_t n = read();
     learn(n >= 0 && served->load(std::memory_order_relaxed) == before);
     if (n < 0) return errno = saved_errno, std::nullopt;
-    counters_.load(std::memory_order_relaxed)->small_count.fetch_add(1, std::memory_order_relaxed);
+    by_kernel_.load(std::memory_order_relaxed)->fetch_add(1, std::memory_order_relaxed);
     return n;
   }
 
@@ -75,10 +74,10 @@ class SmallReads {
     run_.store(std::min(2 * run, kRunMax), std::memory_order_relaxed);
   }
 
-  std::atomic<const Generation*> served_{nullptr};  // null: never asks the kernel
-  std::atomic<FileCounters*> counters_{nullptr};    // they outlive all files
+  std::atomic<const std::atomic<uint64_t>*> served_{nullptr};  // null: never asks the kernel
+  std::atomic<std::atomic<uint64_t>*> by_kernel_{nullptr};
   std::atomic<uint32_t> run_{kRunMin};
   std::atomic<uint32_t> left_{kRunMin};  // reads left of the run
 };
 
-}  // namespace graphlane::shim
+}  // namespace graphlane
