@@ -21,8 +21,9 @@ PrefetchTracker::Entry* PrefetchTracker::begin_entry(const ExtentFile& file) {
   entry.file_id = file.file_id;
   entry.generation = file.generation;
   entry.used = true;
-  entry.clock = entry.longest = entry.next_look = entry.paused_until = 0;
-  entry.used_frames = entry.unused_frames = entry.hint_count = 0;
+  entry.clock = entry.longest = entry.next_look = 0;
+  entry.verdict = {};
+  entry.hint_count = 0;
   entry.order.clear();
   return &entry;
 }
@@ -78,20 +79,13 @@ void PrefetchTracker::give_up_late(Entry& entry) {
               {.offset = held.frame_index * kExtentFrameBytes, .length_bytes = kExtentFrameBytes});
     return true;
   });
-  entry.unused_frames += late;
+  entry.verdict.add_wrong(late);
   unused_.fetch_add(late, relaxed);
 }
 
 void PrefetchTracker::let_go(Entry& entry) {
   unused_.fetch_add(entry.held_count, relaxed);
   release_if(entry, [](const Held&) { return true; });
-}
-
-// Pauses after more wrong guesses than right ones.
-void PrefetchTracker::pause_if_wrong(Entry& entry) {
-  if (entry.used_frames + entry.unused_frames < kVerdictFrames) return;
-  if (entry.unused_frames > entry.used_frames) entry.paused_until = entry.clock + kPauseBytes;
-  entry.used_frames = entry.unused_frames = 0;
 }
 
 void PrefetchTracker::arrive(const ExtentFile& file, ByteRange range) {
@@ -114,10 +108,10 @@ void PrefetchTracker::pass(const ExtentFile& file, ByteRange range) {
     const uint32_t used = release_if(*entry, [&](const Held& held) {
       return held.frame_index >= begin && held.frame_index < end;
     });
-    entry->used_frames += used;
+    entry->verdict.add_right(used);
     used_.fetch_add(used, relaxed);
     give_up_late(*entry);
-    pause_if_wrong(*entry);
+    entry->verdict.judge(kVerdictFrames, entry->clock);
   }
   lock_.unlock();
 }
@@ -127,7 +121,7 @@ bool PrefetchTracker::predict(const ExtentFile& file, ByteRange range, bool is_s
                               Forecast* forecast) {
   if (!lock_.lock_patiently()) return false;
   Entry* const entry = find(file.file_id, file.generation);
-  const bool looks = entry != nullptr && entry->clock >= entry->paused_until &&
+  const bool looks = entry != nullptr && !entry->verdict.is_paused(entry->clock) &&
                      (urgent || entry->clock >= entry->next_look);
   if (looks) {
     const uint64_t step = std::max(step_bytes, entry->longest);

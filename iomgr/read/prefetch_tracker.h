@@ -16,6 +16,7 @@
 #include "iomgr/base/futex.h"
 #include "iomgr/cache/cache.h"
 #include "iomgr/read/extent_file.h"
+#include "iomgr/read/guess_verdict.h"
 #include "iomgr/read/read_order.h"
 
 namespace graphlane {
@@ -75,7 +76,6 @@ class PrefetchTracker {
   static constexpr uint32_t kLateReads = 8;
   static constexpr uint32_t kHintsMax = 8;
   static constexpr uint32_t kVerdictFrames = 64;  // before guesses are judged
-  static constexpr uint64_t kPauseBytes = uint64_t{512} << 20;
 
   struct Held {
     uint64_t frame_index = 0;
@@ -90,9 +90,7 @@ class PrefetchTracker {
     uint64_t clock = 0;      // bytes that arrived
     uint64_t longest = 0;    // the longest read recently
     uint64_t next_look = 0;  // on the clock
-    uint64_t paused_until = 0;
-    uint32_t used_frames = 0;  // since the last verdict
-    uint32_t unused_frames = 0;
+    GuessVerdict verdict;    // on frames
     uint32_t held_count = 0;
     uint32_t hint_count = 0;
     ByteRange hints[kHintsMax];  // in the order of arrival, none empty
@@ -107,7 +105,6 @@ class PrefetchTracker {
   void cut_hints(Entry& entry, ByteRange range);
   void give_up_late(Entry& entry);
   void let_go(Entry& entry);
-  void pause_if_wrong(Entry& entry);
   template <class Predicate>
   uint32_t release_if(Entry& entry, Predicate predicate);
 

@@ -50,7 +50,7 @@ uint64_t SequencePredictor::consume(ByteRange range) {
     if (pending.length_bytes == 0) remove_pending(i);
   }
   while (pending_count_ > 0 && pending_[0].number + kLateMax < last_number) expire_first();
-  right_bytes_ += consumed_bytes;
+  verdict_.add_right(consumed_bytes);
   used_bytes_.fetch_add(consumed_bytes, relaxed);
   return consumed_bytes;
 }
@@ -60,15 +60,9 @@ void SequencePredictor::expire_late() {
 }
 
 void SequencePredictor::expire_first() {
-  wrong_bytes_ += pending_[0].range.length_bytes;
+  verdict_.add_wrong(pending_[0].range.length_bytes);
   unused_bytes_.fetch_add(pending_[0].range.length_bytes, relaxed);
   remove_pending(0);
-}
-
-void SequencePredictor::pause_if_wrong() {
-  if (right_bytes_ + wrong_bytes_ < kVerdictBytes) return;
-  if (wrong_bytes_ > right_bytes_) paused_until_ = clock_ + kPauseBytes;
-  right_bytes_ = wrong_bytes_ = 0;
 }
 
 uint64_t SequencePredictor::pending_bytes() const {
@@ -102,7 +96,7 @@ uint64_t SequencePredictor::arrive(const Uuid& file_id, ByteRange range) {
   order_.add(range);
   const uint64_t predicted_bytes = consume(range);
   expire_late();
-  pause_if_wrong();
+  verdict_.judge(kVerdictBytes, clock_);
   lock_.unlock();
   return predicted_bytes;
 }
@@ -119,7 +113,7 @@ uint32_t SequencePredictor::predict(const Uuid& file_id, ByteRange range, uint64
   range.offset += base;
   uint64_t room = bytes_max - std::min(bytes_max, pending_bytes());
   ByteRange ranges[kRangesMax];
-  const bool is_silent = clock_ < paused_until_ || room == 0;
+  const bool is_silent = verdict_.is_paused(clock_) || room == 0;
   const uint32_t found = is_silent ? 0 : follow(range, /*guesses=*/size_bytes > 0, ranges);
   uint32_t count = 0;
   for (uint32_t i = 0; i < found && room > 0 && count < next.size(); ++i) {

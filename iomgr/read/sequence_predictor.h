@@ -23,6 +23,7 @@
 
 #include "iomgr/base/futex.h"
 #include "iomgr/base/uuid.h"
+#include "iomgr/read/guess_verdict.h"
 #include "iomgr/read/read_order.h"
 
 namespace graphlane {
@@ -66,7 +67,6 @@ class SequencePredictor {
   static constexpr uint32_t kRangesMax = 16;                // examined at a time
   static constexpr uint64_t kFileSpan = uint64_t{1} << 44;  // between the bases of two files
   static constexpr uint64_t kVerdictBytes = uint64_t{32} << 20;
-  static constexpr uint64_t kPauseBytes = uint64_t{512} << 20;
   static constexpr uint64_t kPatienceBytes = uint64_t{128} << 20;
   // Threads may read predictions out of order by so many. An older one was skipped, or was read
   // from the reader's memory (or the kernel's page cache over a mount).
@@ -90,17 +90,14 @@ class SequencePredictor {
   uint64_t consume(ByteRange range);
   void expire_late();
   void expire_first();
-  void pause_if_wrong();
   uint64_t pending_bytes() const;
   bool cut_predicted(ByteRange* range) const;
   void add_pending(ByteRange range);
   void remove_pending(uint32_t index);
 
-  FutexLock lock_;      // guards the members below
-  uint64_t clock_ = 0;  // bytes read
-  uint64_t paused_until_ = 0;
-  uint64_t right_bytes_ = 0;  // predicted and read, since the last verdict
-  uint64_t wrong_bytes_ = 0;
+  FutexLock lock_;        // guards the members below
+  uint64_t clock_ = 0;    // bytes read
+  GuessVerdict verdict_;  // on bytes
   uint32_t use_count_ = 0;
   uint32_t pending_count_ = 0;
   uint64_t last_base_ = 0;
