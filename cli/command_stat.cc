@@ -190,7 +190,7 @@ void print_cache(const Json& stats) {
 }
 
 // Prints prefetches into the page cache for files that are swept in turn
-// (iomgr/read/sequence_predictor.h).
+// (iomgr/read/pattern/sequence_predictor.h).
 void print_sweeps(const Json& stats) {
   const Json& sweeps = stats.at_or_null("sweeps");
   if (number(sweeps, "prefetched_bytes") == 0) return;

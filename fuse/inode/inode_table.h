@@ -33,7 +33,7 @@
 #include "fuse/ops/fuse_api.h"
 #include "iomgr/base/files/reopen.h"
 #include "iomgr/base/mutex.h"
-#include "iomgr/read/read_sizes.h"
+#include "iomgr/read/pattern/read_sizes.h"
 
 namespace graphlane {
 

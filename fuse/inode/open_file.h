@@ -13,8 +13,8 @@
 #include "fuse/inode/passthrough.h"
 #include "fuse/ops/sweeps.h"
 #include "iomgr/base/fd.h"
+#include "iomgr/read/pattern/read_sizes.h"
 #include "iomgr/read/plan.h"
-#include "iomgr/read/read_sizes.h"
 
 namespace graphlane {
 

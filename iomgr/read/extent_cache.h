@@ -40,12 +40,12 @@
 #include "iomgr/cache/kept_frames.h"
 #include "iomgr/cache/memory_budget.h"
 #include "iomgr/io/engine.h"
-#include "iomgr/read/convoy_scheduler.h"
 #include "iomgr/read/extent_file.h"
 #include "iomgr/read/extent_reader.h"
+#include "iomgr/read/pattern/convoy_scheduler.h"
+#include "iomgr/read/pattern/stream_table.h"
 #include "iomgr/read/prefetch_tracker.h"
 #include "iomgr/read/read_ahead.h"
-#include "iomgr/read/stream_table.h"
 #include "iomgr/volume/parts/lane_io.h"
 
 namespace graphlane {

@@ -98,8 +98,6 @@ struct ReadPlan {
 inline constexpr uint64_t kKernelReadMax = 64 << 10;
 // Preloaded: for smaller reads a question to the server costs more than it gains.
 inline constexpr uint64_t kSharedReadMin = 512 << 10;
-// Below this, the 20 µs of a call outweigh its bytes.
-inline constexpr uint64_t kSmallPieceMax = 128 << 10;
 
 ReadPlan plan(const ReadState& file, const AccessPattern& read, const FreeMemory& memory);
 

@@ -16,8 +16,8 @@
 #include "iomgr/base/futex.h"
 #include "iomgr/cache/cache.h"
 #include "iomgr/read/extent_file.h"
-#include "iomgr/read/guess_verdict.h"
-#include "iomgr/read/read_order.h"
+#include "iomgr/read/pattern/guess_verdict.h"
+#include "iomgr/read/pattern/read_order.h"
 
 namespace graphlane {
 

@@ -13,8 +13,8 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/io/device_gate.h"
+#include "iomgr/read/pattern/small_reads.h"
 #include "iomgr/read/plan.h"
-#include "iomgr/read/small_reads.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/parts/promises.h"
 #include "shim/fd/fd_table.h"

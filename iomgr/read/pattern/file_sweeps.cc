@@ -1,4 +1,4 @@
-#include "iomgr/read/file_sweeps.h"
+#include "iomgr/read/pattern/file_sweeps.h"
 
 #include <algorithm>
 
@@ -48,9 +48,7 @@ bool FileSweeps::is_look_due(uint64_t read_bytes) {
 
 void FileSweeps::look_soon() { unlooked_bytes_.store(0, relaxed); }
 
-void FileSweeps::set_available(uint64_t available_bytes) {
-  ahead_share_.adjust(available_bytes);
-}
+void FileSweeps::set_available(uint64_t available_bytes) { ahead_share_.adjust(available_bytes); }
 
 uint64_t FileSweeps::arrive(const Uuid& file_id, ByteRange step) {
   return predictor_.arrive(file_id, step);

@@ -1,4 +1,4 @@
-#include "iomgr/read/sequence_predictor.h"
+#include "iomgr/read/pattern/sequence_predictor.h"
 
 #include <algorithm>
 

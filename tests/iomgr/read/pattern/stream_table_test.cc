@@ -1,5 +1,5 @@
 // StreamTable: which reads are a stream, and how far to prefetch.
-#include "iomgr/read/stream_table.h"
+#include "iomgr/read/pattern/stream_table.h"
 
 #include <gtest/gtest.h>
 

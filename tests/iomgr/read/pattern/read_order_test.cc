@@ -1,5 +1,5 @@
 // ReadOrder predicts the next reads from an earlier sweep.
-#include "iomgr/read/read_order.h"
+#include "iomgr/read/pattern/read_order.h"
 
 #include <gtest/gtest.h>
 

@@ -21,7 +21,7 @@
 
 #include "iomgr/base/uuid.h"
 #include "iomgr/cache/page_cache_share.h"
-#include "iomgr/read/sequence_predictor.h"
+#include "iomgr/read/pattern/sequence_predictor.h"
 #include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane {

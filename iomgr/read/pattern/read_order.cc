@@ -1,4 +1,4 @@
-#include "iomgr/read/read_order.h"
+#include "iomgr/read/pattern/read_order.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "iomgr/read/stream_table.h"
+#include "iomgr/read/pattern/stream_table.h"
 
 #include <algorithm>
 

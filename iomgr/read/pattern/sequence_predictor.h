@@ -23,8 +23,8 @@
 
 #include "iomgr/base/futex.h"
 #include "iomgr/base/uuid.h"
-#include "iomgr/read/guess_verdict.h"
-#include "iomgr/read/read_order.h"
+#include "iomgr/read/pattern/guess_verdict.h"
+#include "iomgr/read/pattern/read_order.h"
 
 namespace graphlane {
 

@@ -1,5 +1,5 @@
 // ReadTrail: which pages a sweep keeps, and which reads are no sweep.
-#include "iomgr/read/read_trail.h"
+#include "iomgr/read/pattern/read_trail.h"
 
 #include <gtest/gtest.h>
 

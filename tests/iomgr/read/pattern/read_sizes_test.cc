@@ -1,5 +1,5 @@
 // ReadSizes: how the sizes of one handle's reads predict those of the next.
-#include "iomgr/read/read_sizes.h"
+#include "iomgr/read/pattern/read_sizes.h"
 
 #include <gtest/gtest.h>
 

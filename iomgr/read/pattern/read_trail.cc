@@ -1,4 +1,4 @@
-#include "iomgr/read/read_trail.h"
+#include "iomgr/read/pattern/read_trail.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SequencePredictor predicts the next reads over all files from earlier sweeps.
-#include "iomgr/read/sequence_predictor.h"
+#include "iomgr/read/pattern/sequence_predictor.h"
 
 #include <gtest/gtest.h>
 
