@@ -33,7 +33,7 @@ class InlineQueues {
   // I/Os in flight of one request: 16 of up to 24 MiB each.
   static constexpr uint32_t kRequestDepth = 16;
 
-  // What a request needs beside the queue: the waiter of an I/O has its index.
+  // The I/Os of one request, and their waiters at gates, by the same index.
   struct Memory {
     LaneIo ios[kRequestDepth];
     DeviceGate::Waiter waiters[kRequestDepth];

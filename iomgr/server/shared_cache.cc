@@ -11,6 +11,7 @@
 #include "iomgr/base/memory_order.h"
 #include "iomgr/base/process/memory_limit.h"
 #include "iomgr/base/sys.h"
+#include "iomgr/read/pattern/scan_stream.h"
 
 namespace graphlane {
 namespace {
@@ -21,8 +22,6 @@ constexpr auto kMoving = std::chrono::seconds(1);
 constexpr auto kProcessRemembered = std::chrono::seconds(2);
 constexpr uint64_t kUnseen = 256 << 10;  // stays in the processor's cache
 constexpr uint64_t kBudgetStep = 16 << 20;
-// Forward reads that make a sweep, for which others wait.
-constexpr uint32_t kSweepSteps = 3;
 // 64 TiB of all files together. A sparse file can have any size, and each frame takes a byte here.
 constexpr uint64_t kFramesMax = uint64_t{1} << 26;
 
@@ -33,53 +32,13 @@ uint64_t end_frame_of(ByteRange range) {
 
 }  // namespace
 
-// The reads of a process's threads in one file.
-struct SharedScan::Stream {
-  uint64_t begin = 0;
-  uint64_t head = 0;
-  uint64_t ahead_end = 0;      // where prefetch has got to
-  uint32_t steps = 0;          // reads that moved it forward
-  uint64_t longest_bytes = 0;  // of its reads
-  uint32_t thread_count = 0;   // each with a scan
-
-  // Threads come in any order, each with its block, which may be several reads.
-  void move_to(ByteRange range) {
-    longest_bytes = std::max(longest_bytes, range.length_bytes);
-    const uint64_t slack = 2 * longest_bytes * std::max(thread_count, 1u);
-    if (range.offset > head + slack || range.end() + slack < head) {
-      const uint32_t kept = range.offset < head ? steps : 0;  // back: the next sweep of the file
-      *this = {.begin = range.offset,
-               .head = range.offset,
-               .ahead_end = range.end(),
-               .steps = kept,
-               .longest_bytes = range.length_bytes,
-               .thread_count = thread_count};
-    }
-    if (range.end() <= head) return;
-    head = range.end();
-    steps += 1;
-  }
-
-  // False for random reads, and for repeated reads of one place.
-  bool sweeps() const { return steps >= kSweepSteps; }
-
-  // The range to prefetch now; empty: enough is prefetched.
-  ByteRange take_ahead(uint64_t length_max) {
-    const uint64_t length = std::min(2 * (head - begin), length_max);
-    if (head + length / 2 < ahead_end) return {.offset = head, .length_bytes = 0};
-    const uint64_t from = std::max(head, ahead_end);
-    ahead_end = head + length;
-    return {.offset = from, .length_bytes = ahead_end - std::min(from, ahead_end)};
-  }
-};
-
 // The place of a scan, kept for a while after the scan.
 struct SharedScan::Place {
   // The range of the last fetch, until the reader has it. Then it is empty, at its end.
   uint64_t frame = 0;
   uint64_t end_frame = 0;
   SharingProcess process;
-  std::shared_ptr<Stream> stream;  // of the process
+  std::shared_ptr<ScanStream> stream;  // of the process
   bool fetching = false;
   bool held = false;  // the fetch waits for another scan
   bool ended = false;
@@ -146,7 +105,7 @@ SharedScan::~SharedScan() {
     return other->ended && other->process == place_->process;
   });
   place_->ended = true;
-  place_->stream->thread_count -= 1;
+  place_->stream->remove_thread();
   place_->moved = SharedCache::Clock::now();
   cache_.stats_.scan_count -= 1;
   cache_.changed_.notify_all();
@@ -240,8 +199,8 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
   for (const auto& other : (*found)->places) {
     if (other->process == process) place->stream = other->stream;
   }
-  if (!place->stream) place->stream = std::make_shared<Stream>();
-  place->stream->thread_count += 1;
+  if (!place->stream) place->stream = std::make_shared<ScanStream>();
+  place->stream->add_thread();
   place->moved = Clock::now();
   (*found)->places.push_back(place);
   stats_.scan_count += 1;

@@ -128,7 +128,6 @@ class SharedScan {
   friend class SharedCache;
   struct File;
   struct Place;
-  struct Stream;
   SharedScan(SharedCache& cache, std::shared_ptr<File> file, std::shared_ptr<Place> place);
 
   SharedCache& cache_;
@@ -168,7 +167,6 @@ class SharedCache {
   using Clock = std::chrono::steady_clock;
   using File = SharedScan::File;
   using Place = SharedScan::Place;
-  using Stream = SharedScan::Stream;
   struct Frame {  // in memory, or being filled
     File* file;
     uint64_t index;
