@@ -15,11 +15,11 @@
 namespace graphlane {
 namespace {
 
-uint32_t epoch = 1;
+uint32_t inline_epoch = 1;
 std::vector<int> protected_fds;
-const InlineProcess kProcess{.epoch = [] { return epoch; },
-                             .fd_floor = [] { return 100; },
-                             .protect = [](int fd) { protected_fds.push_back(fd); }};
+const InlineProcess kInlineProcess{.epoch = [] { return inline_epoch; },
+                                   .fd_floor = [] { return 100; },
+                                   .protect = [](int fd) { protected_fds.push_back(fd); }};
 
 class InlineEngineTest : public StripedFixture {
  protected:
@@ -35,14 +35,15 @@ class InlineEngineTest : public StripedFixture {
 
   void SetUp() override {
     StripedFixture::SetUp();
-    epoch = 1;
+    inline_epoch = 1;
     protected_fds.clear();
     make_file({.stripe_depth_bytes = kMiB, .device_count = 3, .first_device = 1}, 16 * kMiB);
     for (uint32_t d = 0; d < 3; ++d) gates_[d] = &gate_storage_[d];
   }
 
   Engine engine(InlineEngine::Options options = {}) {
-    return Engine(map_, gates_, *queues_, kProcess, options, InlineEngine::Prefetch::kOnDisks);
+    return Engine(map_, gates_, *queues_, kInlineProcess, options,
+                  InlineEngine::Prefetch::kOnDisks);
   }
   std::string read(Engine& engine, ByteRange range, bool direct = true) {
     std::vector<Page> memory(range.length_bytes / sizeof(Page));
@@ -61,18 +62,18 @@ class InlineEngineTest : public StripedFixture {
   const std::unique_ptr<InlineQueues> queues_ = std::make_unique<InlineQueues>();
 };
 
-constexpr ByteRange kLong{2 * kMiB + 4096, 9 * kMiB};
+constexpr ByteRange kInlineLong{2 * kMiB + 4096, 9 * kMiB};
 
 TEST_F(InlineEngineTest, ReadsOverAllDevicesByOneIoEach) {
   Engine one = engine();
-  EXPECT_TRUE(read(one, kLong) == expected(kLong));
-  EXPECT_EQ(one.read_bytes, kLong.length_bytes);
+  EXPECT_TRUE(read(one, kInlineLong) == expected(kInlineLong));
+  EXPECT_EQ(one.read_bytes, kInlineLong.length_bytes);
   for (const uint32_t count : one.ios) EXPECT_EQ(count, 1u);
 }
 
 TEST_F(InlineEngineTest, WithoutMergingReadsUnitByUnit) {
   Engine one = engine({.merges = false});
-  EXPECT_TRUE(read(one, kLong) == expected(kLong));
+  EXPECT_TRUE(read(one, kInlineLong) == expected(kInlineLong));
   EXPECT_GE(one.ios[0] + one.ios[1] + one.ios[2], 9u);
 }
 
@@ -80,8 +81,8 @@ TEST_F(InlineEngineTest, ReadsTheSameWithoutAQueueAndThroughGates) {
   for (DeviceGate& gate : gate_storage_) gate.set_width(1);
   for (const IoBackend backend : {IoBackend::kAuto, IoBackend::kThreads}) {
     Engine one = engine({.backend = backend});
-    EXPECT_TRUE(read(one, kLong) == expected(kLong));
-    EXPECT_TRUE(read(one, kLong, /*direct=*/false) == expected(kLong));
+    EXPECT_TRUE(read(one, kInlineLong) == expected(kInlineLong));
+    EXPECT_TRUE(read(one, kInlineLong, /*direct=*/false) == expected(kInlineLong));
     for (DeviceGate& gate : gate_storage_) EXPECT_TRUE(gate.is_free());
   }
 }
@@ -89,19 +90,19 @@ TEST_F(InlineEngineTest, ReadsTheSameWithoutAQueueAndThroughGates) {
 TEST_F(InlineEngineTest, AForkedChildGetsNoQueueAndPassesNoGate) {
   for (DeviceGate& gate : gate_storage_) gate.set_width(1);
   Engine one = engine();
-  EXPECT_TRUE(read(one, kLong) == expected(kLong));
+  EXPECT_TRUE(read(one, kInlineLong) == expected(kInlineLong));
   const size_t made = protected_fds.size();
   DeviceGate::Waiter inside;
   ASSERT_TRUE(gate_storage_[0].enter(&inside));  // by a thread that the child does not have
-  epoch = 2;
-  EXPECT_TRUE(read(one, kLong) == expected(kLong));
+  inline_epoch = 2;
+  EXPECT_TRUE(read(one, kInlineLong) == expected(kInlineLong));
   EXPECT_EQ(protected_fds.size(), made);
   gate_storage_[0].leave();
 }
 
 TEST_F(InlineEngineTest, ProtectsTheDescriptorsOfItsQueues) {
   Engine one = engine();
-  EXPECT_TRUE(read(one, kLong) == expected(kLong));
+  EXPECT_TRUE(read(one, kInlineLong) == expected(kInlineLong));
   if (std::string(queues_->backend_in_use()) == "preadv") GTEST_SKIP() << "no queue works here";
   for (const int fd : protected_fds) {
     EXPECT_TRUE(fd < 0 || fd >= 100) << fd;

@@ -20,10 +20,9 @@ void PrintTo(const ReadPlan& plan, std::ostream* out) {
 
 namespace {
 
-constexpr auto kPreloaded = ReadState::Reader::kPreloaded;
-constexpr auto kMounted = ReadState::Reader::kMounted;
+constexpr auto kByMount = ReadState::Reader::kMounted;
 
-struct Case {
+struct PlanCase {
   const char* name;
   ReadState file;
   AccessPattern read;
@@ -31,137 +30,137 @@ struct Case {
   ReadPlan expected;
 };
 
-class PlanTest : public ::testing::TestWithParam<Case> {};
+class PlanTest : public ::testing::TestWithParam<PlanCase> {};
 
 TEST_P(PlanTest, IsAsExpected) {
-  const Case& one = GetParam();
+  const PlanCase& one = GetParam();
   EXPECT_EQ(plan(one.file, one.read, one.memory), one.expected);
 }
 
-constexpr AccessPattern kBlock{.length_bytes = 24 * kMiB};
-constexpr AccessPattern kPiece{.length_bytes = kMiB};
-constexpr AccessPattern kSmall{.length_bytes = 4096};
+constexpr AccessPattern kPlanBlock{.length_bytes = 24 * kMiB};
+constexpr AccessPattern kPlanPiece{.length_bytes = kMiB};
+constexpr AccessPattern kPlanSmall{.length_bytes = 4096};
 
-const Case kCases[] = {
+const PlanCase kPlanCases[] = {
     // ---- preloaded
-    {"FitsGoesThroughThePageCache", {.fit = MemoryFit::kOnce}, kBlock, {}, {}},
+    {"FitsGoesThroughThePageCache", {.fit = MemoryFit::kOnce}, kPlanBlock, {}, {}},
     {"TooLargeBypassesThePageCache",
      {.fit = MemoryFit::kNot},
-     kBlock,
+     kPlanBlock,
      {},
      {.source = ReadPlan::Source::kCache, .bypass = true}},
     {"ODirectBypassesThePageCache",
      {.o_direct = true},
-     kSmall,
+     kPlanSmall,
      {},
      {.source = ReadPlan::Source::kCache, .bypass = true}},
-    {"BufferedOverridesODirect", {.mode = IoMode::kBuffered, .o_direct = true}, kBlock, {}, {}},
+    {"BufferedOverridesODirect", {.mode = IoMode::kBuffered, .o_direct = true}, kPlanBlock, {}, {}},
     {"SweepsOnDisks",
      {.fit = MemoryFit::kOnce, .on_disks = true},
-     kBlock,
+     kPlanBlock,
      {},
      {.prefetch = ReadPlan::Prefetch::kSweep, .drop = ReadPlan::Drop::kUnlessKept}},
-    {"SmallReadsAreNoSweep", {.fit = MemoryFit::kOnce, .on_disks = true}, kSmall, {}, {}},
+    {"SmallReadsAreNoSweep", {.fit = MemoryFit::kOnce, .on_disks = true}, kPlanSmall, {}, {}},
     {"TooLargeDoesNotSweepThePageCache",
      {.fit = MemoryFit::kNot, .on_disks = true},
-     kBlock,
+     kPlanBlock,
      {},
      {.source = ReadPlan::Source::kCache, .bypass = true}},
     {"TooLargeIsShared",
      {.fit = MemoryFit::kNot, .may_share = true},
-     kBlock,
+     kPlanBlock,
      {},
      {.source = ReadPlan::Source::kCache, .bypass = true, .shares = true}},
     {"SmallReadsAreNotShared",
      {.fit = MemoryFit::kNot, .may_share = true},
-     kSmall,
+     kPlanSmall,
      {},
      {.source = ReadPlan::Source::kCache, .bypass = true}},
-    {"FitsIsNotShared", {.fit = MemoryFit::kOnce, .may_share = true}, kBlock, {}, {}},
+    {"FitsIsNotShared", {.fit = MemoryFit::kOnce, .may_share = true}, kPlanBlock, {}, {}},
     {"FitsButNotBesideOthersIsShared",
      {.fit = MemoryFit::kOnce, .may_share = true},
-     kBlock,
+     kPlanBlock,
      {.together = MemoryFit::kNot},
      {.shares = true}},
     {"MappedIsShared",
      {.fit = MemoryFit::kOnce, .may_share = true, .maps = true},
-     kBlock,
+     kPlanBlock,
      {},
      {.shares = true}},
     // ---- mounted
-    {"MountedFitsTwice", {.reader = kMounted}, kPiece, {}, {.peeks = true}},
-    {"MountedVerifiesDoesNotSplice", {.reader = kMounted, .verifies = true}, kPiece, {}, {}},
+    {"MountedFitsTwice", {.reader = kByMount}, kPlanPiece, {}, {.peeks = true}},
+    {"MountedVerifiesDoesNotSplice", {.reader = kByMount, .verifies = true}, kPlanPiece, {}, {}},
     {"MountedFitsOnceKeepsTheMountsPages",
-     {.reader = kMounted, .fit = MemoryFit::kOnce},
-     kPiece,
+     {.reader = kByMount, .fit = MemoryFit::kOnce},
+     kPlanPiece,
      {},
      {.source = ReadPlan::Source::kDevices, .bypass = true, .peeks = true}},
     {"MountedFitsOnceTogether",
-     {.reader = kMounted},
-     kPiece,
+     {.reader = kByMount},
+     kPlanPiece,
      {.together = MemoryFit::kOnce},
      {.source = ReadPlan::Source::kDevices, .bypass = true, .peeks = true}},
     {"MountedDoesNotFitTogether",
-     {.reader = kMounted},
-     kPiece,
+     {.reader = kByMount},
+     kPlanPiece,
      {.together = MemoryFit::kNot},
      {.source = ReadPlan::Source::kCache,
       .bypass = true,
       .peeks = true,
       .drop = ReadPlan::Drop::kBehindSweep}},
     {"MountedDoesNotFitTogetherBesideAWriter",
-     {.reader = kMounted},
+     {.reader = kByMount},
      {.length_bytes = kMiB, .has_writer = true},
      {.together = MemoryFit::kNot},
      {.source = ReadPlan::Source::kCache, .bypass = true, .peeks = true}},
     {"MountedTooLargeDropsBehind",
-     {.reader = kMounted, .fit = MemoryFit::kNot},
-     kPiece,
+     {.reader = kByMount, .fit = MemoryFit::kNot},
+     kPlanPiece,
      {},
      {.source = ReadPlan::Source::kCache, .bypass = true, .drop = ReadPlan::Drop::kBehindSweep}},
     {"MountedTooLargeBesideAnotherHandleKeepsItsPages",
-     {.reader = kMounted, .fit = MemoryFit::kNot},
+     {.reader = kByMount, .fit = MemoryFit::kNot},
      {.length_bytes = kMiB, .one_handle = false},
      {},
      {.source = ReadPlan::Source::kCache, .bypass = true}},
     {"MountedInTurnLeavesNoPages",
-     {.reader = kMounted, .fit = MemoryFit::kNot, .in_turn = true},
-     kPiece,
+     {.reader = kByMount, .fit = MemoryFit::kNot, .in_turn = true},
+     kPlanPiece,
      {},
      {.source = ReadPlan::Source::kCache, .bypass = true}},
     {"MountedSmallPiecesInTurnStayInThePartsPageCache",
-     {.reader = kMounted, .fit = MemoryFit::kNot, .in_turn = true},
-     kSmall,
+     {.reader = kByMount, .fit = MemoryFit::kNot, .in_turn = true},
+     kPlanSmall,
      {},
      {.source = ReadPlan::Source::kCache}},
     {"MountedODirect",
-     {.reader = kMounted, .o_direct = true, .on_disks = true},
-     kPiece,
+     {.reader = kByMount, .o_direct = true, .on_disks = true},
+     kPlanPiece,
      {.together = MemoryFit::kNot},
      {.source = ReadPlan::Source::kCache, .bypass = true}},
     {"MountedBufferedOverridesODirect",
-     {.reader = kMounted, .mode = IoMode::kBuffered, .o_direct = true},
-     kPiece,
+     {.reader = kByMount, .mode = IoMode::kBuffered, .o_direct = true},
+     kPlanPiece,
      {},
      {.peeks = true}},
     {"MountedSweepsOverSeveralFilesOnDisks",
-     {.reader = kMounted, .on_disks = true},
-     kPiece,
+     {.reader = kByMount, .on_disks = true},
+     kPlanPiece,
      {},
      {.peeks = true, .prefetch = ReadPlan::Prefetch::kSweep}},
     {"MountedSweepsToTheEndOfAFile",
-     {.reader = kMounted, .on_disks = true},
+     {.reader = kByMount, .on_disks = true},
      {.length_bytes = 4096, .to_end = true},
      {},
      {.peeks = true, .prefetch = ReadPlan::Prefetch::kSweep}},
     {"MountedLeavesOneFileToTheKernel",
-     {.reader = kMounted, .on_disks = true},
+     {.reader = kByMount, .on_disks = true},
      {.length_bytes = kMiB, .alone = true},
      {},
      {.peeks = true}},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, PlanTest, ::testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(All, PlanTest, ::testing::ValuesIn(kPlanCases),
                          [](const auto& one) { return std::string(one.param.name); });
 
 TEST(ArrivalTest, LongRequestsAreInFlightTogether) {
