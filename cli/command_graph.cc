@@ -56,6 +56,14 @@ void print_notes(const std::string& input, const std::vector<std::string>& notes
   for (const std::string& note : notes) complain(fmt::format("{}: note: {}", input, note));
 }
 
+// Compares names, and the files that are there.
+bool is_same_file(const std::string& one, const std::string& other) {
+  std::error_code failed;
+  return std::filesystem::weakly_canonical(one, failed) ==
+             std::filesystem::weakly_canonical(other, failed) ||
+         std::filesystem::equivalent(one, other, failed);
+}
+
 // The stream for the summary: stderr if the graph goes to stdout.
 std::FILE* summary_stream(const std::string& output) {
   struct stat graph, out;
@@ -346,6 +354,12 @@ std::string convert_usage(const ConvertCommand& options) {
   }
   if (options.page_bytes && options.to != EdgeFormat::kPages) return "--page is for pages";
   if (options.list.renumber_map == "-") return "--renumber -: the map is a file";
+  for (const std::string& path : {options.input, options.output}) {
+    if (!options.list.renumber_map.empty() && is_same_file(options.list.renumber_map, path)) {
+      return fmt::format("--renumber {}: the map would replace {}", options.list.renumber_map,
+                         path);
+    }
+  }
   if (options.list.vertices > options.list.vertex_count_max) {
     return fmt::format("--vertices {}: a {} has at most {}{}", options.list.vertices,
                        name_of(options.to), options.list.vertex_count_max,
@@ -412,6 +426,7 @@ Outcome<int> convert(const ConvertCommand& given) {
   const bool is_int32 = options.to == EdgeFormat::kGrid || options.to == EdgeFormat::kShards ||
                         options.to == EdgeFormat::kBin;
   options.list.overwrite_map = options.overwrite;
+  options.list.note_now = [&](const std::string& note) { print_notes(options.input, {note}); };
   options.list.vertex_count_max = is_int32 ? kVertexCountMax : kListVertexCountMax;
   options.list.weighted |= options.weights.has_value() || options.list.columns.weight != 0;
   options.list.stored_weights = options.weights;

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -79,6 +80,8 @@ struct EdgeListOptions {
   std::string renumber_map = {};
   bool overwrite_map = false;
   bool as_given = false;  // trust `format`, whatever the bytes look like
+  // Gets a note that should not wait until the output is written; empty: it joins the others.
+  std::function<void(const std::string&)> note_now = {};
   // for runs beyond the memory budget; empty: the system's temporary directory
   std::string spill_directory = {};
 };

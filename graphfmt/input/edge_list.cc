@@ -200,9 +200,14 @@ void note_gaps(const EdgeListOptions& options, EdgeListSummary& summary) {
     return;
   }
   if (summary.vertex_count / 10 < summary.edge_count) return;
-  summary.notes.push_back(fmt::format(
+  std::string note = fmt::format(
       "{} vertices, but only {} edges: --renumber MAP numbers those that have edges 0 to n-1",
-      summary.vertex_count, summary.edge_count));
+      summary.vertex_count, summary.edge_count);
+  if (options.note_now) {
+    options.note_now(note);
+  } else {
+    summary.notes.push_back(std::move(note));
+  }
 }
 
 }  // namespace

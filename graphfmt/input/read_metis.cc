@@ -31,6 +31,12 @@ struct MetisItem {
   size_t names_bytes = 0;
 };
 
+uint64_t hash_of_edge(uint64_t lower, uint64_t upper) {
+  uint64_t hash = (lower << 32 ^ upper) * 0x9e3779b97f4a7c15;
+  hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93;
+  return hash ^ hash >> 32;
+}
+
 class MetisReader {
  public:
   MetisReader(ByteSource& source, const EdgeListOptions& options, const EdgeTarget& target)
@@ -38,6 +44,7 @@ class MetisReader {
 
   ReadResult run() {
     if (auto grown = text_.reserve(kMetisTextBytes); !grown) return grown.error();
+    if (source_.head().starts_with(kByteOrderMark)) source_.skip(kByteOrderMark.size());
     if (auto head = read_head(); !head) return head.error();
     Line<MetisItem> line;
     line.load = [this](MetisItem& item) { return load(item); };
@@ -242,6 +249,8 @@ class MetisReader {
       }
     }
     ++arc_count_;
+    if (vertex_ < neighbour_) one_way_ += hash_of_edge(vertex_, neighbour_);
+    if (vertex_ > neighbour_) one_way_ -= hash_of_edge(neighbour_, vertex_);
     const size_t weight_bytes = options_.weighted ? weight_size_bytes(options_.weight_type) : 0;
     if (target_.names != nullptr) {
       char* at = item.names.data() + item.names_bytes;
@@ -274,6 +283,12 @@ class MetisReader {
           arc_count_, edge_count_));
     }
     if (arc_count_ == 0) return make_error(EINVAL, "{}: no edges in it", source_.name());
+    if (one_way_ != 0 && !options_.as_given) {
+      return make_error(EINVAL,
+                        "{}: an edge is in the line of one of its ends only, and METIS has each in "
+                        "both (--as-given reads the lines as they are)",
+                        source_.name());
+    }
     EdgeListSummary summary{.edge_count = arc_count_, .vertex_count = vertex_count_};
     if (has_weights_ && !options_.weighted) {
       summary.notes.push_back("METIS: the edges' weights are left out (-w keeps them)");
@@ -302,6 +317,7 @@ class MetisReader {
   bool wants_weight_ = false;
   bool ended_ = false;
   uint64_t arc_count_ = 0;
+  uint64_t one_way_ = 0;  // hashes of edges at their lower end, less those at their upper end
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "graphfmt/input/edge_source.h"
 #include "graphfmt/input/weights.h"
@@ -18,10 +19,21 @@ constexpr size_t kTextPieceMax = size_t{4} << 20;
 
 constexpr size_t kTokenShown = 24;  // of a quoted word in a reason
 
+// The first edge of a file, and what the other edges tell of it.
+struct FirstEdge {
+  bool is_known = false;
+  Edge edge{};
+  double weight = 0;
+  uint32_t others_max = 0, others_min = 0;
+};
+
 struct TextPiece {
   Buffer text;  // whole lines, except at the end of the file
   size_t text_bytes = 0;
   bool overlong = false;  // not a single line end in it
+  bool begins = false;    // the file
+  FirstEdge first;
+  bool below = false, above = false;  // edges on either side of the diagonal
   SnapParsed parsed;
   size_t names_bytes = 0;
   EdgeBatch batch;  // its records are names where a NameSink takes them
@@ -63,6 +75,7 @@ class TextReader {
  private:
   Outcome<bool> load(TextPiece& piece) {
     if (auto grown = piece.text.reserve(piece_bytes_); !grown) return grown.error();
+    piece.begins = std::exchange(begins_, false);
     char* const text = piece.text.data();
     std::memcpy(text, carry_.data(), carry_bytes_);
     auto count = source_.read(text + carry_bytes_, piece_bytes_ - carry_bytes_);
@@ -105,8 +118,61 @@ class TextReader {
     batch.weighted = options_.weighted;
     batch.weight_type = options_.weight_type;
     batch.edge_count = piece.parsed.edge_count;
+    if (plan_.mirror) count_halves(piece);
+    if (piece.begins) piece.first = look_at_first_edge(batch);
     if (plan_.target_offset != 0) shift_targets(piece);
     return target_.numbers->prepare(batch);
+  }
+
+  // A symmetric matrix holds one half, below its diagonal or above it.
+  static void count_halves(TextPiece& piece) {
+    piece.below = piece.above = false;
+    const char* at = piece.batch.records.data();
+    for (size_t i = 0; i < piece.batch.edge_count; ++i, at += piece.batch.edge_bytes()) {
+      Edge edge;
+      std::memcpy(&edge, at, sizeof edge);
+      piece.below |= edge.source > edge.target;
+      piece.above |= edge.source < edge.target;
+    }
+  }
+
+  // Looks at the first edge apart: it may be a head, 'VERTICES EDGES' or 'ROWS COLUMNS ENTRIES'.
+  static FirstEdge look_at_first_edge(const EdgeBatch& batch) {
+    FirstEdge first{.others_min = UINT32_MAX};
+    const char* at = batch.records.data();
+    for (size_t i = 0; i < batch.edge_count; ++i, at += batch.edge_bytes()) {
+      Edge edge;
+      std::memcpy(&edge, at, sizeof edge);
+      if (i == 0) {
+        first.is_known = true;
+        first.edge = edge;
+        if (batch.weighted) {
+          char weight[8];
+          convert_weight(at + sizeof edge, batch.weight_type, weight, WeightType::kFloat64);
+          std::memcpy(&first.weight, weight, sizeof weight);
+        }
+        continue;
+      }
+      first.others_max = std::max({first.others_max, edge.source, edge.target});
+      first.others_min = std::min({first.others_min, edge.source, edge.target});
+    }
+    return first;
+  }
+
+  // Whether the first line counts what follows. An edge that does so by chance is rare.
+  bool begins_with_head() const {
+    constexpr uint64_t kEdgesToJudge = 3;
+    const uint64_t others = summary_.edge_count - 1;
+    if (!first_.is_known || plan_.declared_lines || plan_.format == EdgeFormat::kKonect ||
+        options_.as_given || others < kEdgesToJudge) {
+      return false;
+    }
+    const auto counts_vertices = [&](uint32_t number) {
+      return number > first_.others_max || (number == first_.others_max && first_.others_min > 0);
+    };
+    if (!counts_vertices(first_.edge.source)) return false;
+    if (!options_.weighted) return first_.edge.target == others;
+    return counts_vertices(first_.edge.target) && first_.weight == static_cast<double>(others);
   }
 
   // They fit, because the plan has checked the sum.
@@ -139,6 +205,16 @@ class TextReader {
         return make_error(EINVAL, "{}: line {}: {} (--from csv reads columns with commas)",
                           source_.name(), line, parsed.issue->reason);
       }
+      const bool may_be_comment =
+          parsed.issue->reason.ends_with("is not a vertex number") &&
+          std::string_view("/!*-").find(parsed.issue->reason[1]) != std::string_view::npos;
+      if (may_be_comment) {
+        return make_error(
+            EINVAL,
+            "{}: line {}: {} (comments begin with # or %: `grep -v '^{}' FILE` leaves "
+            "others out)",
+            source_.name(), line, parsed.issue->reason, parsed.issue->reason[1]);
+      }
       return make_error(
           EINVAL, "{}: line {}: {}{}", source_.name(), line, parsed.issue->reason,
           may_be_header ? " (--header skips a first line of names, --renumber MAP takes words for "
@@ -149,6 +225,13 @@ class TextReader {
     rounded_count_ += parsed.rounded_count;
     summary_.edge_count += parsed.edge_count;
     if (parsed.edge_count == 0) return {};
+    if (piece.begins) {
+      first_ = piece.first;
+    } else {
+      first_.others_max = std::max(first_.others_max, parsed.vertex_max);
+    }
+    below_ |= piece.below;
+    above_ |= piece.above;
     if (target_.names != nullptr) {
       return target_.names->take_names(piece.batch.records.data(), piece.names_bytes,
                                        parsed.edge_count);
@@ -165,8 +248,23 @@ class TextReader {
                         source_.name(), line_count_ + 1, summary_.edge_count, declared);
     }
     if (summary_.edge_count == 0) return make_error(EINVAL, "{}: no edges in it", source_.name());
+    if (begins_with_head()) {
+      return make_error(EINVAL,
+                        "{}: its first line counts what follows ({} lines): --header skips it "
+                        "(--as-given believes that it is an edge)",
+                        source_.name(), summary_.edge_count - 1);
+    }
     if (plan_.declared_vertices) summary_.vertex_count = *plan_.declared_vertices;
     summary_.notes = plan_.notes;
+    if (plan_.noted_lines && *plan_.noted_lines != summary_.edge_count) {
+      summary_.notes.push_back(fmt::format("{} edges, but the head of the file says {}",
+                                           summary_.edge_count, *plan_.noted_lines));
+    }
+    if (below_ && above_) {
+      summary_.notes.push_back(
+          "the matrix is symmetric, but has entries below and above its diagonal: edges that are "
+          "there twice are written twice (--simple writes them once)");
+    }
     if (rounded_count_ > 0) {
       summary_.notes.push_back(fmt::format(
           "{} weights have more digits than {} holds, and are rounded{}", rounded_count_,
@@ -186,9 +284,12 @@ class TextReader {
   ByteSource& source_;
   Buffer carry_;  // the part of a line that the last piece ended with
   size_t carry_bytes_ = 0;
+  bool begins_ = true;
   // deliver() only: one thread at a time.
   uint64_t line_count_;
   uint64_t rounded_count_ = 0;
+  FirstEdge first_;  // `others`: of the whole file, but for others_min
+  bool below_ = false, above_ = false;
   EdgeListSummary summary_;
 };
 

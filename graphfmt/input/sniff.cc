@@ -29,7 +29,9 @@ constexpr ForeignMagic kForeignBinary[] = {
     {0, "PAR1"sv, "a Parquet file",
      "`duckdb -c \"COPY (SELECT * FROM '{}') TO 'list.csv'\"` makes CSV of it"},
     {0, "PK\x03\x04"sv, "a zip archive",
-     "`unzip -p {} | graphlane convert - OUT` reads what is in it"},
+     "`unzip -p {} MEMBER | graphlane convert - OUT` reads a file of it"},
+    {0, "PK\x05\x06"sv, "an empty zip archive", "name the edge list"},
+    {0, "!<arch>\n"sv, "an ar archive", "extract the edge list from it"},
     {257, "ustar"sv, "a tar archive",
      "`tar -xOf {} MEMBER | graphlane convert - OUT` reads a file of it"},
     {0, "7z\xbc\xaf\x27\x1c"sv, "a 7z archive",
@@ -53,45 +55,68 @@ constexpr ForeignMagic kForeignBinary[] = {
      "\x7f"
      "ELF"sv,
      "a program", "name the edge list"},
-    {0, "MATLAB 5.0 MAT-file"sv, "a MATLAB file",
-     "write it as Matrix Market with scipy.io.mmwrite"},
+    {512, "\x89HDF\r\n\x1a\n"sv, "an HDF5 file", "write its columns as CSV with h5py or pandas"},
+    {0, "FEA1"sv, "a Feather file", "write it as CSV with pyarrow or pandas"},
+    {0, "MATLAB "sv, "a MATLAB file", "write it as Matrix Market with scipy.io.mmwrite"},
 };
 
-// Magics of three bytes or fewer, or words: where text is expected.
+constexpr std::string_view kPickle = "a pickle of Python";
+constexpr std::string_view kPickleRemedy =
+    "load it with the program that wrote it, and write its edges as CSV";
+
+// Magics of three bytes or fewer: where text is expected.
 constexpr ForeignMagic kForeignText[] = {
     {0, "\x1f\x9d"sv, "compress data", "`zcat {} | graphlane convert - OUT` reads it"},
     {0, "ORC"sv, "an ORC file", "write its columns as CSV"},
     {0, "%PDF-"sv, "a PDF document", "name the edge list"},
+    {0, "\x80\x02"sv, kPickle, kPickleRemedy},
+    {0, "\x80\x03"sv, kPickle, kPickleRemedy},
+    {0, "\x80\x04\x95"sv, kPickle, kPickleRemedy},
+    {0, "\x80\x05\x95"sv, kPickle, kPickleRemedy},
+    {0, "\xff\xfe\0\0"sv, "UTF-32 text",
+     "`iconv -f UTF-32 -t UTF-8 {} | graphlane convert - OUT` reads it"},
+    {0, "\0\0\xfe\xff"sv, "UTF-32 text",
+     "`iconv -f UTF-32 -t UTF-8 {} | graphlane convert - OUT` reads it"},
     {0, "\xff\xfe"sv, "UTF-16 text",
      "`iconv -f UTF-16 -t UTF-8 {} | graphlane convert - OUT` reads it"},
     {0, "\xfe\xff"sv, "UTF-16 text",
      "`iconv -f UTF-16 -t UTF-8 {} | graphlane convert - OUT` reads it"},
+};
+
+// The text's first words in lower case, behind comments.
+constexpr size_t kForeignWordsSeen = 256;
+constexpr ForeignMagic kForeignWords[] = {
     {0, "version https://git-lfs"sv, "a pointer of Git LFS, not the file itself",
      "`git lfs pull` fetches it"},
-    {0, "#BVGraph properties"sv, "the properties of a WebGraph",
+    {0, "#bvgraph properties"sv, "the properties of a WebGraph",
      "`java it.unimi.dsi.webgraph.ArcListASCIIGraph BASENAME list.txt` makes an edge list of the "
      "graph"},
-    {0, "AdjacencyGraph"sv, "an adjacency graph of Ligra or PBBS", "write it as an edge list"},
-    {0, "WeightedAdjacencyGraph"sv, "an adjacency graph of Ligra or PBBS",
+    {0, "adjacencygraph"sv, "an adjacency graph of Ligra or PBBS", "write it as an edge list"},
+    {0, "weightedadjacencygraph"sv, "an adjacency graph of Ligra or PBBS",
      "write it as an edge list"},
-    {0, "EdgeArray"sv, "an edge array of PBBS", "without its first line it is an edge list"},
-    {0, "*"sv, "a Pajek file", "write it as an edge list with networkx or igraph"},
-    {0, "<!DOCTYPE html"sv, "a web page, perhaps of a download that failed",
+    {0, "edgearray"sv, "an edge array of PBBS", "without its first line it is an edge list"},
+    {0, "weightededgearray"sv, "an edge array of PBBS",
+     "without its first line it is an edge list"},
+    {0, "dl n"sv, "a UCINET file", "write it as an edge list with networkx or igraph"},
+    {0, "[graph]"sv, "X-Stream's description of a graph",
+     "name the binary list beside it, which --from bin -w reads"},
+    {0, "_:"sv, "RDF", "write subject and object as CSV, and convert it with --renumber MAP"},
+    {0, "@prefix"sv, "RDF", "write subject and object as CSV, and convert it with --renumber MAP"},
+    {0, "*vertices"sv, "a Pajek file", "write it as an edge list with networkx or igraph"},
+    {0, "*network"sv, "a Pajek file", "write it as an edge list with networkx or igraph"},
+    {0, "*nodes"sv, "an NWB file", "write it as an edge list with networkx or igraph"},
+    {0, "<!doctype html"sv, "a web page, perhaps of a download that failed",
      "fetch the file itself"},
     {0, "<html"sv, "a web page, perhaps of a download that failed", "fetch the file itself"},
     {0, "<gexf"sv, "a GEXF file", "write it as an edge list with networkx"},
     {0, "<graphml"sv, "a GraphML file", "write it as an edge list with networkx or igraph"},
-    {0, "<http"sv, "RDF triples",
-     "write subject and object as CSV, and convert it with --renumber MAP"},
-    {0, "<?xml"sv, "an XML file", "write its edges as an edge list"},
+    {0, "<http"sv, "RDF", "write subject and object as CSV, and convert it with --renumber MAP"},
+    {0, "<"sv, "XML or a web page", "write its edges as an edge list"},
     {0, "{"sv, "JSON", "write its edges as CSV, with jq -r '… | @csv'"},
     {0, "["sv, "JSON", "write its edges as CSV, with jq -r '… | @csv'"},
-    {0, "graph ["sv, "a GML file", "write it as an edge list with networkx or igraph"},
-    {0, "Creator"sv, "a GML file", "write it as an edge list with networkx or igraph"},
+    {0, "creator \""sv, "a GML file", "write it as an edge list with networkx or igraph"},
     {0, "digraph"sv, "a graph of Graphviz", "write it as an edge list with networkx"},
     {0, "strict "sv, "a graph of Graphviz", "write it as an edge list with networkx"},
-    {0, "graph {"sv, "a graph of Graphviz", "write it as an edge list with networkx"},
-    {0, "graph{"sv, "a graph of Graphviz", "write it as an edge list with networkx"},
 };
 
 std::string with_path(std::string_view remedy, const std::string& path) {
@@ -112,14 +137,98 @@ std::optional<std::string> find_magic(const ForeignMagic (&magics)[N], const std
   return std::nullopt;
 }
 
+// Behind blank lines and comments of any style.
+std::string_view first_words(std::string_view head) {
+  while (true) {
+    head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
+    std::string_view end;
+    if (head.starts_with("/*")) end = "*/";
+    if (head.starts_with("<!--")) end = "-->";
+    const bool is_bvgraph = head.starts_with("#BVGraph");
+    for (const std::string_view begin : {"#", "%", "//"}) {
+      if (head.starts_with(begin) && !is_bvgraph) end = "\n";
+    }
+    if (end.empty()) return head;
+    const size_t at = head.find(end);
+    if (at == std::string_view::npos) return {};
+    head.remove_prefix(at + end.size());
+  }
+}
+
+std::string in_lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return lower;
+}
+
+// "graph [" of GML, or "graph NAME {" of Graphviz, where `words` begin with "graph".
+std::optional<std::string> graph_language(std::string_view words) {
+  const size_t bracket = words.find_first_of("[{");
+  const size_t behind_graph = std::string_view("graph").size();
+  if (!words.starts_with("graph") || bracket == std::string_view::npos) return std::nullopt;
+  if (words.substr(behind_graph, bracket - behind_graph).find_first_of(",;|:") != words.npos) {
+    return std::nullopt;
+  }
+  return fmt::format("is {}, which is not read: write it as an edge list with networkx",
+                     words[bracket] == '[' ? "a GML file" : "a graph of Graphviz");
+}
+
+// The head of tar's oldest format has no magic but the sum of its own bytes.
+bool is_tar(std::string_view head) {
+  constexpr size_t kTarHeadBytes = 512, kSumAt = 148, kSumBytes = 8;
+  if (head.size() < kTarHeadBytes || head[0] == '\0') return false;
+  unsigned sum = 0, stored = 0;
+  for (size_t i = 0; i < kTarHeadBytes; ++i) {
+    const bool in_sum = i >= kSumAt && i < kSumAt + kSumBytes;
+    sum += in_sum ? unsigned{' '} : static_cast<unsigned char>(head[i]);
+    if (in_sum && head[i] >= '0' && head[i] <= '7') {
+      stored = stored * 8 + static_cast<unsigned>(head[i] - '0');
+    }
+  }
+  return sum == stored;
+}
+
+// UTF-16 without a byte order mark: one of the two bytes of an ASCII character is zero.
+std::optional<std::string> utf16_kind(const std::string& path, std::string_view head) {
+  constexpr size_t kBytesToJudge = 6;
+  if (head.size() < kBytesToJudge) return std::nullopt;
+  for (const size_t zero : {0, 1}) {
+    bool fits = true;
+    for (size_t i = 0; fits && i + 1 < std::min(head.size(), size_t{64}); i += 2) {
+      const char text = head[i + 1 - zero];
+      fits = head[i + zero] == '\0' &&
+             ((text >= 0x20 && text < 0x7f) || text == '\t' || text == '\n' || text == '\r');
+    }
+    if (!fits) continue;
+    return fmt::format("is UTF-16 text, which is not read: {}",
+                       with_path(zero == 1 ? "`iconv -f UTF-16LE -t UTF-8 {} | graphlane convert - "
+                                             "OUT` reads it"
+                                           : "`iconv -f UTF-16BE -t UTF-8 {} | graphlane convert - "
+                                             "OUT` reads it",
+                                 path));
+  }
+  return std::nullopt;
+}
+
+// Old Macintosh programs ended lines so.
+std::optional<std::string> bare_returns(const std::string& path, std::string_view head) {
+  for (size_t at = head.find('\r'); at != head.npos && at + 1 < head.size();
+       at = head.find('\r', at + 1)) {
+    if (head[at + 1] == '\n') continue;
+    return with_path(
+        "has lines that end in a carriage return alone: `tr '\\r' '\\n' < {} | graphlane convert - "
+        "OUT` reads it",
+        path);
+  }
+  return std::nullopt;
+}
+
 // A bit stream without magic, beside its properties.
 bool is_webgraph(const std::string& path) {
   if (!path.ends_with(".graph")) return false;
   struct stat st;
   return ::stat((path.substr(0, path.size() - 6) + ".properties").c_str(), &st) == 0;
 }
-
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool is_ascii_text(char c) {
   return (c >= 0x20 && c < 0x7f) || c == '\t' || c == '\n' || c == '\r';
@@ -216,6 +325,45 @@ bool looks_big_endian(std::string_view head) {
   return any && count >= kNumbersToJudge;
 }
 
+// Whether every number, read as a T, is a whole one, as vertices are that were floats.
+template <class T>
+bool looks_like_floats(std::string_view head) {
+  constexpr size_t kNumbersToJudge = 8;
+  constexpr T kWholeMax = sizeof(T) == 4 ? T{0x1p24} : T{0x1p53};
+  size_t count = 0;
+  bool any = false;
+  for (; head.size() >= sizeof(T); head.remove_prefix(sizeof(T)), ++count) {
+    const T number = number_at<T>(head.data());
+    if (!(number >= 0 && number < kWholeMax) || number != std::floor(number)) return false;
+    any |= number >= 1;
+  }
+  return any && count >= kNumbersToJudge;
+}
+
+// Pairs of 64-bit numbers of the other byte order, below 2^32.
+bool looks_big_endian_64(std::string_view head) {
+  constexpr size_t kNumbersToJudge = 4;
+  size_t count = 0;
+  bool any = false;
+  for (; head.size() >= 8; head.remove_prefix(8), ++count) {
+    if (number_at<uint32_t>(head.data()) != 0) return false;
+    any |= number_at<uint32_t>(head.data() + 4) != 0;
+  }
+  return any && count >= kNumbersToJudge;
+}
+
+// Whether every second edge ends at vertex 0, as the upper halves of small int64 weights do.
+bool looks_int64_weighted(std::string_view head) {
+  constexpr size_t kRecordBytes = 16, kJudged = 8;
+  size_t count = 0;
+  bool other_target = false;
+  for (; head.size() >= kRecordBytes; head.remove_prefix(kRecordBytes), ++count) {
+    if (number_at<uint32_t>(head.data() + 12) != 0) return false;
+    other_target |= number_at<uint32_t>(head.data() + 4) != 0;
+  }
+  return other_target && count >= kJudged;
+}
+
 std::string name_of(const BinaryLayout& layout) {
   return fmt::format(
       "pairs of {}-bit numbers{}", 8 * layout.vertex_bytes,
@@ -277,13 +425,18 @@ std::optional<std::string> foreign_kind(const std::string& path, std::string_vie
   if (auto kind = find_magic(kForeignBinary, path, head)) return kind;
   if (binary_expected) return std::nullopt;
   if (auto kind = find_magic(kForeignText, path, head)) return kind;
-  // Behind blank lines, too.
-  head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
-  return find_magic(kForeignText, path, head);
+  if (is_tar(head)) return "is a tar archive, which is not read: extract the edge list from it";
+  if (auto kind = utf16_kind(path, head)) return kind;
+  while (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
+  if (is_binary(head)) return std::nullopt;
+  const std::string words = in_lower_case(first_words(head).substr(0, kForeignWordsSeen));
+  if (auto kind = find_magic(kForeignWords, path, words)) return kind;
+  if (auto kind = graph_language(words)) return kind;
+  return bare_returns(path, head);
 }
 
 bool is_text(std::string_view head) {
-  if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
+  while (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
   return !head.empty() && std::all_of(head.begin(), head.end(), is_ascii_text);
 }
 
@@ -307,12 +460,23 @@ std::optional<std::string> why_not_layout(std::string_view head, uint64_t size_b
     return fmt::format("looks like {}: {} reads it {}", name_of(other), other.options(),
                        believed());
   };
+  const auto as_floats = [&](std::string_view type) {
+    return fmt::format(
+        "looks like floating-point numbers: numpy.fromfile(…, '{}').astype('<u8').tofile(…) makes "
+        "whole ones {}",
+        type, believed());
+  };
   const RecordsLook look = look_at_records(head, layout);
   const bool judged = look.count >= kRecordsToJudge;
   if (!layout.weight && layout.vertex_bytes == 4) {
     for (const BinaryLayout& other : kTellingLayouts) {
       if (is_surely(head, size_bytes, other)) return looks_like(other);
     }
+    if (size_bytes % 16 == 0 && looks_int64_weighted(head)) {
+      return looks_like({4, WeightType::kInt64});
+    }
+    if (looks_like_floats<float>(head)) return as_floats("f4");
+    if (looks_like_floats<double>(head)) return as_floats("f8");
     if (looks_big_endian(head)) {
       return fmt::format(
           "looks like big-endian numbers: numpy.fromfile(…, '>u4').astype('<u4').tofile(…) turns "
@@ -322,6 +486,13 @@ std::optional<std::string> why_not_layout(std::string_view head, uint64_t size_b
     return std::nullopt;
   }
   if (!judged) return std::nullopt;
+  if (!layout.weight && looks_like_floats<double>(head)) return as_floats("f8");
+  if (!layout.weight && looks_big_endian_64(head) && !look.vertices_fit) {
+    return fmt::format(
+        "looks like big-endian numbers: numpy.fromfile(…, '>u8').astype('<u8').tofile(…) turns "
+        "them {}",
+        believed());
+  }
   for (const BinaryLayout& other : kTellingLayouts) {
     // Vertices of 64 bits, and weights, are seldom there by chance.
     const bool contradicts =
@@ -353,7 +524,8 @@ std::string guess_layout(std::string_view head, uint64_t size_bytes) {
 }
 
 std::optional<EdgeFormat> banner_of(std::string_view head) {
-  if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
+  while (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
+  head.remove_prefix(std::min(head.find_first_not_of("\r\n"), head.size()));
   if (head.starts_with("%%MatrixMarket") || head.starts_with("%MatrixMarket")) {
     return EdgeFormat::kMtx;
   }

@@ -10,7 +10,13 @@ namespace graphlane {
 namespace {
 
 constexpr size_t kHeadBytesSeen = size_t{64} << 10;  // of a file: byte_source.h
-constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
+
+// Joined files begin with several marks.
+size_t mark_bytes_of(std::string_view head) {
+  size_t bytes = 0;
+  while (head.substr(bytes).starts_with(kByteOrderMark)) bytes += kByteOrderMark.size();
+  return bytes;
+}
 
 bool equals_in_lower_case(std::string_view word, std::string_view lower) {
   return std::equal(word.begin(), word.end(), lower.begin(), lower.end(),
@@ -61,7 +67,7 @@ class TextPlanner {
       : options_(options),
         head_bytes_(head.size()),
         lines_(head),
-        mark_bytes_(head.starts_with(kUtf8Mark) ? kUtf8Mark.size() : 0) {
+        mark_bytes_(mark_bytes_of(head)) {
     plan_.format = format;
     lines_ = HeadLines(head.substr(mark_bytes_));
     SnapDialect& numbers = plan_.dialect.numbers;
@@ -202,6 +208,7 @@ class TextPlanner {
   }
 
   Outcome<void> plan_mtx() {
+    while (lines_.peek() && is_blank_line(*lines_.peek())) lines_.take();
     const auto banner = lines_.peek();
     if (!banner ||
         !(banner->starts_with("%%MatrixMarket") || banner->starts_with("%MatrixMarket"))) {
@@ -226,7 +233,9 @@ class TextPlanner {
     if (is_pattern) columns = 2;
     if (is_complex) columns = 4;
     if (!is_pattern && !is_complex && !equals_in_lower_case(words[3], "real") &&
-        !equals_in_lower_case(words[3], "integer") && !equals_in_lower_case(words[3], "double")) {
+        !equals_in_lower_case(words[3], "integer") &&
+        !equals_in_lower_case(words[3], "unsigned-integer") &&
+        !equals_in_lower_case(words[3], "double")) {
       return here(fmt::format("{}: real, integer or pattern is expected", quoted(words[3])));
     }
     if (numbers().weighted && is_pattern) {
@@ -325,6 +334,7 @@ class TextPlanner {
           "KONECT: an undirected graph, of which each edge is there once (--undirected writes both "
           "ways)");
     }
+    plan_.noted_lines = edges;
     set_columns(std::max(columns, 2u));
     numbers().base = 1;
     return {};

@@ -28,6 +28,7 @@ struct TextPlan {
   bool mirror = false;                     // every edge both ways, a self-loop once
   bool negate = false;                     // … the second with the weight's other sign
   std::optional<uint64_t> declared_lines;  // edges before they are mirrored
+  std::optional<uint64_t> noted_lines;  // as declared_lines, but others than these are only noted
   std::optional<uint64_t> declared_vertices;
   uint64_t target_offset = 0;  // added to targets: KONECT's second set of vertices
   std::vector<std::string> notes;

@@ -185,7 +185,13 @@ char* format_snap(const EdgeBatch& batch, char* text, const LineStyle& given) {
 std::string quoted(std::string_view token) {
   std::string text = "'";
   for (const char c : token.substr(0, kQuoteMax)) {
-    text += c == '\t' ? ' ' : c >= 0x20 && c < 0x7f ? c : '?';
+    if (c == '\t') {
+      text += ' ';
+    } else if (c >= 0x20 && c < 0x7f) {
+      text += c;
+    } else {
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
   }
   return text + (token.size() > kQuoteMax ? "…'" : "'");
 }
@@ -205,7 +211,16 @@ std::string why_not_vertex(std::string_view token, const SnapDialect& dialect) {
   const bool negative = token.starts_with('-');
   const std::string_view digits = token.substr(negative ? 1 : 0);
   if (digits.empty() || !std::all_of(digits.begin(), digits.end(), is_digit)) {
-    return fmt::format("{} is not a vertex number", quoted(token));
+    if (token.empty()) return "an empty column where a vertex number is expected";
+    if (token.starts_with(kByteOrderMark)) {
+      return fmt::format("a byte order mark before {}: were two files joined?",
+                         quoted(token.substr(kByteOrderMark.size())));
+    }
+    // 1.0, 1e5, 0x1f, +7, 1_000
+    const bool is_number = digits.size() > 1 && (is_digit(digits[0]) || digits[0] == '+') &&
+                           digits.find_first_not_of("0123456789.+-_eExXabcdfABCDF") == digits.npos;
+    return fmt::format("{} is not a vertex number{}", quoted(token),
+                       is_number ? ": digits alone are (--renumber MAP takes any words)" : "");
   }
   if (negative || (dialect.base == 1 && digits.find_first_not_of('0') == std::string_view::npos)) {
     return fmt::format("{} is {}, and vertices count from {}{}", quoted(token),
@@ -218,7 +233,14 @@ std::string why_not_vertex(std::string_view token, const SnapDialect& dialect) {
 std::string why_not_weight(std::string_view token, WeightType type) {
   char ignored[8];
   const WeightFit fit = read_weight(token, type, ignored);
-  if (fit == WeightFit::kNotNumber) return fmt::format("{} is not a weight", quoted(token));
+  if (fit == WeightFit::kNotNumber) {
+    const bool is_wide = type != WeightType::kFloat64 &&
+                         read_weight(token, WeightType::kFloat64, ignored) != WeightFit::kNotNumber;
+    return fmt::format(
+        "{} is not a weight{}", quoted(token),
+        is_wide ? fmt::format(" of type {} (a list with --weights float64 holds it)", name_of(type))
+                : "");
+  }
   return fmt::format(
       "{} is not a weight of type {} (--round takes the nearest; a list with --weights {} holds "
       "it)",

@@ -16,6 +16,9 @@
 
 namespace graphlane {
 
+// UTF-8 text may begin with it.
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 struct SnapDialect {
   bool weighted = false;
   uint64_t vertices = 0;  // every number must be below this; 0: any below vertex_count_max

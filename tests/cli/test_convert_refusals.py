@@ -83,7 +83,7 @@ WRONG = [
     ("a.xz", lzma.compress(b"0 1\n")[:-4], "", "byte 56: truncated xz data"),
     ("a.bz2", bz2.compress(b"0 1\n")[:10] + b"xxxx" + bz2.compress(b"0 1\n")[14:], "", "byte 0: corrupt bzip2 data (incorrect data check)"),
     ("a.parquet", b"PAR1\x15\0PAR1", "", "is a Parquet file, which is not read: `duckdb -c \"COPY (SELECT * FROM 'FILE') TO 'list.csv'\"` makes CSV of it"),
-    ("a.zip", zipped(), "", "is a zip archive, which is not read: `unzip -p FILE | graphlane convert - OUT` reads what is in it"),
+    ("a.zip", zipped(), "", "is a zip archive, which is not read: `unzip -p FILE MEMBER | graphlane convert - OUT` reads a file of it"),
     ("a.tar.gz", gzip.compress(tarred()), "", "is a tar archive, which is not read: `tar -xOf FILE MEMBER | graphlane convert - OUT` reads a file of it"),
     ("a.npy", npy(), "", "is an array of numpy, which is not read: `python3 -c \"import numpy; numpy.load('FILE').astype('<u8').tofile('list.u64')\"` makes pairs of it"),
     ("web.properties", b"#BVGraph properties\nnodes=3\n", "", "is the properties of a WebGraph, which is not read: `java it.unimi.dsi.webgraph.ArcListASCIIGraph BASENAME list.txt` makes an edge list of the graph"),
