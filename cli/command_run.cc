@@ -50,8 +50,18 @@ std::string working_directory() {
 
 struct FoundVolumes {
   Volumes to_mount;
-  bool any = false;  // including volumes that are mounted
+  bool any = false;       // including volumes that are mounted
+  bool foreseen = false;  // not by --volume alone
 };
+
+// A program without the library that no volume was found for. It may compute a path, and gets the
+// stub of a volume that is not mounted.
+void tell_unforeseen(const std::string& program, const std::string& blind) {
+  complain(
+      fmt::format("{}: {}; of volumes that neither its words nor --volume name it reads stubs "
+                  "(run --volume VOL)",
+                  program, blind));
+}
 
 // Finds the command's volumes. A named one that cannot be opened is an error; others get a line.
 Outcome<FoundVolumes> find_volumes(const RunOptions& options) {
@@ -61,12 +71,14 @@ Outcome<FoundVolumes> find_volumes(const RunOptions& options) {
   finder.look_at_descriptors();
   finder.look_at_lists();
   std::set<std::string> named = finder.named();
+  const bool foreseen = !named.empty() || !finder.guessed().empty() || !finder.listed().empty();
   for (const std::string& given : options.volumes) {
     const Outcome<std::string> root = find_volume_root(given);
     if (!root) return root.error();
     named.insert(*root);
   }
   FoundVolumes found;
+  found.foreseen = foreseen;
   const auto add = [&](const std::string& root) -> Outcome<void> {
     if (!find_volume_mount(root)) {
       const auto volume = Volume::open(root);
@@ -106,9 +118,11 @@ std::vector<std::shared_ptr<const Volume>> find_later(const LaterQuestion& quest
       }
     }
   };
+  static bool opened = false;  // the command passes descriptors of what it opens on
   if (!question.path.empty()) {
     if (const Outcome<std::string> root = find_volume_root(question.path)) {
       add({*root}, /*tells=*/true);
+      opened = true;
     }
     return volumes;
   }
@@ -118,6 +132,16 @@ std::vector<std::shared_ptr<const Volume>> find_later(const LaterQuestion& quest
   add(finder.named(), /*tells=*/true);
   add(finder.guessed(), /*tells=*/true);
   add(finder.listed(), /*tells=*/false);
+  static std::set<std::string> told;  // a script may start the program a thousand times
+  if (!opened && finder.named().empty() && finder.guessed().empty() && finder.listed().empty() &&
+      told.insert(question.program).second) {
+    const Outcome<Executable> program = find_executable(question.program);
+    if (program) {
+      tell_unforeseen(question.program, program->blind_because.empty()
+                                            ? "its environment has no LD_PRELOAD"
+                                            : program->blind_because);
+    }
+  }
   return volumes;
 }
 
@@ -227,17 +251,19 @@ Outcome<int> start(const RunOptions& options, const FoundVolumes& found, const s
     return run_preloaded(options, blind, missing);
   }
   if (volumes.empty()) {
-    if (found.any) return become(options);  // through the existing mounts
+    if (found.any) {  // through the existing mounts
+      if (!found.foreseen && !blind.empty()) tell_unforeseen(options.command[0], blind);
+      return become(options);
+    }
     if (missing != nullptr) {
       complain(missing->text +
-               "; volumes that its words do not name it will not see (--volume VOL)");
+               "; volumes that its words do not name it will not see (run --volume VOL)");
     } else if (!blind.empty()) {
-      complain(fmt::format(
-          "{}: {}; volumes that its words do not name it will not see (run --volume VOL)",
-          options.command[0], blind));
+      tell_unforeseen(options.command[0], blind);
     }
     return become(options);
   }
+  if (!found.foreseen && !blind.empty()) tell_unforeseen(options.command[0], blind);
   const Outcome<int> status = run_mounted(options, volumes);
   if (status) return status;
   const std::string& reason = status.error().text;

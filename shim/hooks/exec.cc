@@ -1,5 +1,5 @@
 // exec and spawn. A program that loads the library looks at its files itself. For a program that
-// does not (static, Go), the volumes are mounted before it starts (foresight.h).
+// does not (static, Go, without LD_PRELOAD in its environment), the volumes are mounted before it starts (foresight.h).
 //
 // A vfork() child runs this, too. So it changes no state, takes no lock, and uses only the stack.
 #include <alloca.h>
@@ -34,6 +34,26 @@ bool may_be_executed(const char* path) {
   return may_be;
 }
 
+// The graphlane command itself: it puts off the library, and knows stubs.
+bool is_graphlane(const char* path) {
+  const int saved_errno = errno;
+  struct stat one, other;
+  const bool is_same = settings().program != nullptr &&
+                       ::syscall(SYS_newfstatat, AT_FDCWD, path, &one, 0) == 0 &&
+                       ::syscall(SYS_newfstatat, AT_FDCWD, settings().program, &other, 0) == 0 &&
+                       one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+  errno = saved_errno;
+  return is_same;
+}
+
+// A name that means another file to another process, which could not start the program by it.
+bool is_own_link(const char* path) { return std::strncmp(path, "/proc/", 6) == 0; }
+
+void tell_reads_stubs(char* const* words) {
+  complain(words != nullptr && words[0] != nullptr ? words[0] : "a program",
+           "the preload library is not in it; volumes that are not mounted it reads as stubs");
+}
+
 size_t count_of(char* const* list) {
   size_t count = 0;
   while (list != nullptr && list[count] != nullptr) ++count;
@@ -45,11 +65,15 @@ template <class Start>
 int start_program(const ProgramCall& call, Start start) {
   const size_t count = count_of(call.words);
   if (!is_watched() || call.path == nullptr || count == 0) return start(call.path, call.words);
-  // A shell tries every directory of $PATH, and libc rejects a file that cannot be executed. A
-  // program with the library may use io_uring, so it gets a mount, too, if its arguments name a
-  // volume.
-  if (!may_be_executed(call.path) ||
-      (is_blind(call.path) ? foresee_program(call) : !names_unmounted(call.words))) {
+  // A shell tries every directory of $PATH, and libc rejects a file that cannot be executed.
+  if (!may_be_executed(call.path)) return start(call.path, call.words);
+  if (gets_library(call.path, call.environment)) {
+    // It may use io_uring, so it gets a mount, too, if its arguments name a volume.
+    if (is_own_link(call.path) || !names_unmounted(call.words)) return start(call.path, call.words);
+  } else if (is_graphlane(call.path) || foresee_program(call)) {
+    return start(call.path, call.words);
+  } else if (is_own_link(call.path)) {
+    tell_reads_stubs(call.words);
     return start(call.path, call.words);
   }
   const size_t bytes = (count + kRunAgainWords) * sizeof(char*);
@@ -165,10 +189,9 @@ int hook_execle(const char* path, const char* word, ...) {
 int hook_fexecve(int fd, char* const* words, char* const* environment) {
   Text<40> path;
   path << "/proc/self/fd/" << static_cast<uint64_t>(fd < 0 ? 0 : fd);
-  if (is_watched() && fd >= 0 && is_blind(path.c_str()) &&
-      !foresee_program({path.c_str(), words, environment})) {
-    complain(words != nullptr && words[0] != nullptr ? words[0] : "a program",
-             "the preload library is not in it; volumes that are not mounted it reads as stubs");
+  if (is_watched() && fd >= 0 && !gets_library(path.c_str(), environment) &&
+      !is_graphlane(path.c_str()) && !foresee_program({path.c_str(), words, environment})) {
+    tell_reads_stubs(words);
   }
   return real::fexecve(fd, words, environment);
 }
@@ -176,6 +199,9 @@ int hook_fexecve(int fd, char* const* words, char* const* environment) {
 int hook_execveat(int directory, const char* path, char* const* words, char* const* environment,
                   int flags) {
   if (directory == AT_FDCWD && flags == 0) return hook_execve(path, words, environment);
+  if (path != nullptr && *path == '\0' && flags == AT_EMPTY_PATH) {
+    return hook_fexecve(directory, words, environment);
+  }
   return real::execveat(directory, path, words, environment, flags);
 }
 

@@ -4,13 +4,18 @@
 // A copy within the kernel (copy_file_range, sendfile, splice, a reflink) is refused with the errno
 // that makes programs fall back to read() and write().
 #include <fcntl.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <limits>
 
 #include "iomgr/base/sys.h"
+#include "shim/base/text.h"
 #include "shim/fd/open_file.h"
 #include "shim/hooks/hooks.h"
 #include "shim/hooks/real.h"
@@ -37,6 +42,13 @@ int with_logical_size(int status, int directory, const char* path, int flags, st
       if (file->written_here) show_times(*file, st);
       layout.logical_size = file.size();
       fill_stat(layout, st);
+    }
+    // O_PATH: its file is opened by a link to it.
+    const int status_flags = file ? 0 : sys::fcntl(directory, F_GETFL);
+    if (status_flags >= 0 && (status_flags & O_PATH) != 0) {
+      Text<40> link;
+      link << "/proc/self/fd/" << static_cast<uint64_t>(directory);
+      if (is_stub_at(AT_FDCWD, link.c_str(), 0, *st, &layout)) fill_stat(layout, st);
     }
   } else if (is_stub_at(directory, path, flags & AT_SYMLINK_NOFOLLOW, *st, &layout)) {
     fill_stat(layout, st);
@@ -213,6 +225,20 @@ int hook_ioctl(int fd, unsigned long request, void* argument) {
     source = static_cast<int>(static_cast<file_clone_range*>(argument)->src_fd);
   }
   if (source >= 0 && (is_stub(source) || is_stub(fd))) return refuse(EOPNOTSUPP, -1);
+  // Where the stub's own bytes lie says nothing of the file's.
+  if ((request == FIBMAP || request == FS_IOC_FIEMAP) && is_stub(fd)) {
+    return refuse(EOPNOTSUPP, -1);
+  }
+  if (request == FIONREAD && argument != nullptr) {
+    const OpenFileRef file = acquire_stub(fd);
+    const off_t at = file && file->origin == Origin::kStub ? sys::lseek(fd, 0, SEEK_CUR) : -1;
+    if (at >= 0) {
+      const auto left = static_cast<int64_t>(file.size()) - at;
+      *static_cast<int*>(argument) =
+          static_cast<int>(std::clamp<int64_t>(left, 0, std::numeric_limits<int>::max()));
+      return 0;
+    }
+  }
   return real::ioctl(fd, request, argument);
 }
 

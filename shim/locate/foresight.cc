@@ -211,6 +211,16 @@ bool is_blind(const char* path) {
   return false;
 }
 
+bool gets_library(const char* path, char* const* environment) {
+  constexpr std::string_view kPreload = "LD_PRELOAD=", kLibrary = "libgraphlane";
+  bool preloads = false;
+  for (char* const* entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    preloads |= text.starts_with(kPreload) && text.find(kLibrary) != text.npos;
+  }
+  return preloads && !is_blind(path);
+}
+
 bool names_unmounted(char* const* words) {
   if (settings().mounter != nullptr || settings().no_mount || in_vfork_child()) return false;
   static PathText place;  // under the SlowLock

@@ -26,6 +26,10 @@ struct ProgramCall {
 // that is no program.
 bool is_blind(const char* path);
 
+// Whether the preload library will be in the program: false for a blind one, and for one that gets
+// an environment without LD_PRELOAD.
+bool gets_library(const char* path, char* const* environment);
+
 // Whether an argument names a path in an unmounted volume.
 bool names_unmounted(char* const* words);
 
@@ -33,7 +37,7 @@ bool names_unmounted(char* const* words);
 // on io_uring and libaio fail. Returns 0, or an errno if the program has an io_uring already.
 int serve_alone();
 
-// Call it before a blind program starts. In a namespace it returns once the volumes are mounted.
+// Call it before a program starts that the library will not be in. In a namespace it returns once the volumes are mounted.
 // False: there is no namespace, and `graphlane run` must start the program (run_again()).
 bool foresee_program(const ProgramCall& call);
 

@@ -84,6 +84,37 @@ def test_without_a_mount_a_static_child_is_refused(graphlane, show, elsewhere, t
     assert plain.stdout == (tmp_path / "reversed").read_text()
 
 
+# Another volume is mounted for the command, so that the program has a namespace; a path that it
+# computes lies in none.
+@pytest.mark.parametrize("words", [["{show}", "{tmp}/reversed"], ["sh", "-c", "for i in 1 2 3; do {show} {tmp}/reversed; done"]])
+def test_a_static_program_beside_another_volume_is_told_once(graphlane, fuse, show, elsewhere, tmp_path, words):  # noqa: F811
+    other = elsewhere
+    at = {"cwd": "/", "env": os.environ | {"PWD": "/"}}
+    words = [word.format(show=show, tmp=tmp_path) for word in words]
+    (line,) = graphlane("run", "--volume", other.path, "--", *words, **at).stderr.splitlines()
+    assert f"{show}: statically linked" in line and "--volume" in line
+    assert graphlane("run", "--volume", other.path, "--", show, other.path / ".graphlane/volume.json", **at).stderr == ""
+
+
+# env -i, or a program that clears its children's environment: LD_PRELOAD is gone, too.
+EMPTIED = "import subprocess; subprocess.run(['cat', data], env={}, check=True)"
+
+
+@pytest.mark.parametrize("options", [[], ["--no-mount"], ["--volume"]])
+def test_a_child_with_an_empty_environment(graphlane, shows, elsewhere, striped, tmp_path, options):  # noqa: F811
+    options = [*options, elsewhere.path] if options == ["--volume"] else options
+    (tmp_path / "program").write_text(
+        f"data = open({str(tmp_path / 'reversed')!r}).read()[::-1] + '/data'; {EMPTIED}")
+    shows(sys.executable, tmp_path / "program", options=options)
+    shows("env", "-i", "cat", striped.path / "data", options=options)
+
+
+# It begins anew without the library, and once was started by itself again and again.
+@pytest.mark.parametrize("option", [["--no-mount"], []])
+def test_a_run_within_a_run(graphlane, shows, striped, option):  # noqa: F811
+    shows(graphlane.program, "run", *option, "--", "cat", striped.path / "data", options=option)
+
+
 def test_no_namespace_without_a_volume(graphlane, fuse):
     said = graphlane("run", "--", "sh", "-c", "readlink /proc/self/ns/user /proc/self/ns/mnt", cwd="/").stdout
     assert said.split() == [os.readlink(f"/proc/self/ns/{kind}") for kind in ("user", "mnt")]

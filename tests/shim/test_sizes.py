@@ -2,6 +2,7 @@
 mount."""
 
 import random
+import sys
 
 import pytest
 
@@ -62,3 +63,26 @@ def test_find_and_du_without_a_mount(trees, graphlane):
     words = ["-b", "-a", "striped", "below/striped"]
     assert (run(*prefix, "du", *words, cwd=made.path / "tree").stdout
             == run("du", *words, cwd=plain).stdout)
+
+
+SIZES = """
+import array, fcntl, os, sys, termios
+at = os.open(sys.argv[1], os.O_PATH)
+print(os.fstat(at).st_size, os.stat(f"/proc/self/fd/{at}").st_size)
+fd = os.open(sys.argv[1], os.O_RDONLY)
+left = array.array("i", [0])
+for position in (0, 1000, 1 << 40):
+    os.lseek(fd, position, os.SEEK_SET)
+    fcntl.ioctl(fd, termios.FIONREAD, left)
+    print(max(left[0], 0))
+"""
+
+
+@pytest.mark.parametrize("way", [[], ["--no-mount"]])
+def test_a_descriptor_without_access_and_the_bytes_that_are_left(trees, graphlane, request, way):
+    plain, made = trees
+    if not way:
+        request.getfixturevalue("fuse")
+    prefix = [graphlane.program, "run", *way, "--"]
+    shown = run(*prefix, sys.executable, "-c", SIZES, made.path / "tree/striped").stdout.split()
+    assert shown[:4] == [str(size) for size in (SIZE, SIZE, SIZE, SIZE - 1000)]
