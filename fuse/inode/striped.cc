@@ -320,6 +320,10 @@ LastLink::LastLink(const Volume& volume, int directory_fd, const char* name) : v
   layout_ = found.layout;
   held_.emplace(volume.root_fd());
   (void)volume.note_change();  // before the name goes; on failure the parts stay
+  if (found.stat.st_nlink > 1) return;
+  if (const Outcome<void> writable = require_writable(volume); !writable) {
+    error_ = writable.error().code;
+  }
 }
 
 // Reads the stub again, because it may name other parts by now (iomgr/admin/restripe.h).

@@ -87,6 +87,7 @@ Result<void> sync_replacement(Filesystem& fs, int directory_fd, const char* name
 // A name that is about to be removed. If it was the file's last link, reap() removes the parts too:
 //
 //   LastLink victim(volume, directory_fd, name);
+//   if (victim.error() != 0) return victim.error();
 //   ... unlinkat() or renameat() succeeded ...
 //   if (victim.reap()) live.drop(victim.file_id());
 //
@@ -96,6 +97,8 @@ Result<void> sync_replacement(Filesystem& fs, int directory_fd, const char* name
 class LastLink {
  public:
   LastLink(const Volume& volume, int directory_fd, const char* name);
+  // Not 0: the name must stay, because the parts could not go with it: a device is read-only.
+  int error() const { return error_; }
   bool reap(int replaced_in = -1);  // whether it removed the parts
   const Uuid& file_id() const { return layout_.file_id; }
 
@@ -104,7 +107,8 @@ class LastLink {
   Fd fd_;  // O_PATH; none if it is not a striped file of this volume
   Layout layout_;
   std::optional<NameLock> held_;  // if it is a striped file
-  std::string unknown_;           // the name, if its kind could not be read
+  int error_ = 0;
+  std::string unknown_;  // the name, if its kind could not be read
 };
 
 }  // namespace graphlane

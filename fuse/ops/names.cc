@@ -66,6 +66,7 @@ int op::unlink(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   if (!directory) return directory.error().code;
   fs.inodes.keep(directory->get(), name);
   LastLink victim(*fs.volume, directory->get(), name);
+  if (victim.error() != 0) return victim.error();
   if (::unlinkat(directory->get(), name, 0) != 0) return errno;
   if (victim.reap()) fs.live.drop(victim.file_id());
   return answer_result(req, 0);
@@ -100,6 +101,7 @@ int op::rename(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   }
   fs.inodes.keep(to->get(), new_name);
   LastLink victim(*fs.volume, to->get(), new_name);  // survives RENAME_EXCHANGE
+  if (victim.error() != 0) return victim.error();
   if (::renameat2(from->get(), name, to->get(), new_name, flags) != 0) return errno;
   if (victim.reap(to->get())) fs.live.drop(victim.file_id());
   fs.kinds.renamed(to->get(), new_name, name);

@@ -10,6 +10,7 @@
 #include "iomgr/admin/stub_copies.h"
 #include "iomgr/base/files/file_io.h"
 #include "iomgr/base/files/regular_file.h"
+#include "iomgr/base/files/reopen.h"
 #include "iomgr/base/files/tree.h"
 #include "iomgr/base/mutex.h"
 #include "iomgr/base/parallel_for.h"
@@ -249,7 +250,7 @@ class Check {
     const Outcome<void> own = verify_parts(volume_, stub_fd, layout, place.shown);
     if (!own && own.error().code == EIO) {
       claimed_.insert(layout.file_id.bytes);
-      return problem("{}", own.error().text);
+      return problem("{}", with_remedy(own.error().text, place));
     }
     const auto [known, is_new] = found_.try_emplace(
         layout.file_id.bytes,
@@ -272,9 +273,46 @@ class Check {
       return;
     }
     const bool mend = options_.repair && own;
+    if (own) check_rights(place, stub_fd, mend, layout);
     if (layout.state == FileState::kOpen) return check_open(place, mend, &known->second);
     report_.bytes += layout.logical_size;
     for (uint32_t d = 0; d < volume_.device_count(); ++d) check_part(place, mend, layout, d);
+  }
+
+  // An owner that differs is not changed here: a forged stub would get what it names.
+  static std::string with_remedy(const std::string& text, const TreePlace& place) {
+    if (text.find("does not own the part") == std::string::npos) return text;
+    return fmt::format("{} (if a chown was interrupted: chown --reference={} PART)", text,
+                       place.shown);
+  }
+
+  // Parts have the mode and the group of their stub. They differ where a chmod was interrupted, or
+  // was made in the volume's directory by a program without the library.
+  void check_rights(const TreePlace& place, int stub_fd, bool mend, const Layout& layout) {
+    struct stat stub, info;
+    for (uint32_t d = 0; d < volume_.device_count(); ++d) {
+      const PartOf of = part_of(root_fd(d), layout);
+      const Fd part = find_part(of.root_fd, of.file_id);
+      if (!part || ::fstat(part.get(), &info) != 0 || ::fstat(stub_fd, &stub) != 0 ||
+          !S_ISREG(info.st_mode)) {
+        continue;
+      }
+      const mode_t mode = stub.st_mode & 0777;
+      if ((info.st_mode & 07777) == mode && info.st_gid == stub.st_gid) continue;
+      const std::string shown = volume_.part_path(d, layout.file_id);
+      if (!mend) {
+        problem("{}: part {} has mode {:o} and group {}, and the file {:o} and {}", place.shown,
+                shown, info.st_mode & 07777, info.st_gid, mode, stub.st_gid);
+      } else if ((info.st_gid != stub.st_gid && ::fchownat(part.get(), "", static_cast<uid_t>(-1),
+                                                           stub.st_gid, AT_EMPTY_PATH) != 0) ||
+                 ::chmod(ProcPath(part.get()).c_str(), mode) != 0 ||
+                 share_part_access(part.get(), of) != 0) {
+        problem("{}: part {}: cannot give it the file's mode and group: {}", place.shown, shown,
+                std::strerror(errno));
+      } else {
+        repaired("{}: part {} has the file's mode and group now", place.shown, shown);
+      }
+    }
   }
 
   // Clears the removal mark: a power failure has restored the name, so the file exists.

@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "iomgr/base/files/atomic_file.h"
+#include "iomgr/base/files/file_io.h"
+#include "iomgr/base/files/regular_file.h"
 #include "iomgr/base/json.h"
 #include "iomgr/base/parallel_for.h"
 #include "iomgr/volume/name_lock.h"
@@ -30,6 +32,20 @@ Error is_a_copy(const VolumeRecord& volume, const std::string& root) {
       root, UuidText(volume.uuid).view());
 }
 
+// Writes over the file, where a full filesystem has no room for another one: a removal that gives
+// space back needs this. The text differs in a few digits, and lies in one sector of the disk.
+Outcome<void> overwrite(int directory_fd, const char* name, const std::string& path,
+                        const std::string& text) {
+  const Fd file = open_regular(directory_fd, name, O_WRONLY);
+  if (!file) return os_error(errno, path, "cannot open");
+  const Result<void> written = pwrite_full(file.get(), text.data(), text.size(), 0);
+  if (!written) return os_error(written.error().code, path, "cannot write");
+  if (::ftruncate(file.get(), static_cast<off_t>(text.size())) != 0 || ::fsync(file.get()) != 0) {
+    return os_error(errno, path, "cannot write");
+  }
+  return {};
+}
+
 // Writes this home into one of the JSON files; keeps the rest of the file.
 Outcome<void> write_home(int directory_fd, const char* name, const std::string& path,
                          const VolumeHome& home) {
@@ -41,7 +57,12 @@ Outcome<void> write_home(int directory_fd, const char* name, const std::string& 
   (*object)["home"] = {{"inode", home.directory.inode}, {"born", home.directory.born}};
   if (home.filesystem != 0) (*object)["home"]["filesystem"] = home.filesystem;
   (*object)["epoch"] = home.epoch;
-  return replace_file_atomically(directory_fd, name, path, object->dump(2) + "\n");
+  const std::string changed = object->dump(2) + "\n";
+  Outcome<void> replaced = replace_file_atomically(directory_fd, name, path, changed);
+  if (replaced || (replaced.error().code != ENOSPC && replaced.error().code != EDQUOT)) {
+    return replaced;
+  }
+  return overwrite(directory_fd, name, path, changed);
 }
 
 Outcome<void> write_volume_home(const Volume& volume, const VolumeHome& home) {

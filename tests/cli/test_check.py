@@ -346,3 +346,40 @@ def test_parts_with_possibly_hidden_stubs_are_kept(root, graphlane, volume, larg
     assert result.returncode == 4 and has_parts(made)
     assert f"no orphan is deleted: what is mounted at {made.path}/sub may hide their stubs" in result.stdout
     assert graphlane("check", made.path).stdout.endswith("no problems\n")
+
+
+# chmod by a program without the library, in the volume's directory; or one that a crash interrupted.
+@pytest.mark.parametrize("of_stub", [True, False])
+def test_rights_of_parts_that_differ_are_told_and_mended(graphlane, volume, tmp_path, of_stub):
+    (tmp_path / "a").write_bytes(bytes(300_000))
+    made = volume(depth="64K")
+    graphlane("import", tmp_path / "a", made.path)
+    parts = [part for device in made.devices for part in device.glob("*/parts/*/" + 32 * "?")]
+    os.chmod(made.path / "a" if of_stub else parts[0], 0o600)
+    mode = os.stat(made.path / "a").st_mode & 0o777
+    problems = graphlane("check", made.path, check=False)
+    assert problems.returncode == 4 and f"and the file {mode:o}" in problems.stdout
+    assert graphlane("check", "--repair", made.path, check=False).returncode == 1
+    assert {os.stat(part).st_mode & 0o777 for part in parts} == {mode}
+    assert "no problems" in graphlane("check", made.path).stdout
+
+
+def test_files_in_a_set_group_directory_have_its_group(graphlane, volume, mount, root, tmp_path):
+    made = volume(depth="64K", stripe=["a"])
+    with mount(made) as at:
+        (at / "shared").mkdir()
+        os.chown(at / "shared", -1, 65533)
+        os.chmod(at / "shared", 0o2775)
+        (at / "shared/a").write_bytes(bytes(300_000))
+    assert "no problems" in graphlane("check", made.path).stdout
+
+
+def test_a_part_of_another_owner_is_not_given_away(graphlane, volume, root, tmp_path):
+    (tmp_path / "a").write_bytes(bytes(300_000))
+    made = volume(depth="64K")
+    graphlane("import", tmp_path / "a", made.path)
+    part = next(part for device in made.devices for part in device.glob("*/parts/*/" + 32 * "?"))
+    os.chown(part, 65533, -1)
+    said = graphlane("check", "--repair", made.path, check=False)
+    assert said.returncode == 4 and f"chown --reference={made.path}/a" in said.stdout
+    assert os.stat(part).st_uid == 65533

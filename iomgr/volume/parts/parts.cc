@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <set>
 #include <vector>
@@ -236,6 +238,12 @@ Outcome<void> UnsyncedParts::sync() {
 }
 
 Outcome<void> require_writable(const Volume& volume) {
+  // Known before anything is changed, so that no file loses some of its parts.
+  for (const Device& device : volume.devices()) {
+    if (::faccessat(device.root_fd.get(), ".", W_OK, AT_EACCESS) != 0 && errno == EROFS) {
+      return os_error(EROFS, device.root, "cannot change files");
+    }
+  }
   if (volume.format() != 1) return {};
   return make_error(
       EROFS,

@@ -1,0 +1,84 @@
+"""A device that is full, or read-only: what can be done is done, and nothing is lost or left over."""
+
+import os
+
+import pytest
+
+from harness import run
+
+CONTENT = os.urandom(300_000)
+
+
+@pytest.fixture
+def made(root, graphlane, tmp_path):
+    """A volume with a striped file. Its second device has a filesystem of its own, of 1 MiB."""
+    devices = [tmp_path / "d0", tmp_path / "d1"]
+    for path in devices:
+        path.mkdir()
+    if run("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", devices[1], check=False).returncode != 0:
+        pytest.skip("not applicable: tmpfs cannot be mounted here")
+    try:
+        made = graphlane.create_on(tmp_path / "vol", devices, depth="64K", stripe=["*"])
+        (tmp_path / "data").write_bytes(CONTENT)
+        graphlane("import", tmp_path / "data", made.path)
+        yield made
+    finally:
+        run("umount", "-l", devices[1], check=False)
+
+
+def parts_of(made) -> list:
+    return [part for device in made.devices for part in device.glob("*/parts/*/*")]
+
+
+def fill(made) -> None:
+    try:
+        with open(made.devices[1] / "filler", "wb") as file:
+            while True:
+                file.write(bytes(4096))
+                file.flush()
+    except OSError:
+        pass
+
+
+# The volume's epoch is written before the first change: a new file for it has no room.
+@pytest.mark.parametrize("how", ["rm", "mount", "--no-mount", "check --repair"])
+def test_a_full_device_gives_space_back(graphlane, made, mount, how):
+    fill(made)
+    if how == "mount":
+        with mount(made) as at:
+            (at / "data").unlink()
+    elif how == "rm":
+        graphlane("rm", made.path / "data")
+    elif how == "--no-mount":
+        graphlane("run", "--no-mount", "--", "rm", made.path / "data")
+    else:
+        assert "no problems" in graphlane("check", "--repair", made.path).stdout
+        return
+    assert parts_of(made) == []
+    assert "no problems" in graphlane("check", made.path).stdout
+
+
+@pytest.mark.parametrize("how", ["rm", "mount"])
+def test_a_file_on_a_read_only_device_stays_whole(graphlane, fuse, made, mount, how):
+    before = len(parts_of(made))
+    run("mount", "-o", "remount,ro", made.devices[1])
+    try:
+        if how == "mount":
+            with mount(made) as at:
+                (at / "plain").mkdir()
+                for change in (lambda: (at / "data").unlink(), lambda: (at / "plain").rename(at / "data"),
+                               lambda: os.rename(at / "data", at / "moved") or os.rename(at / "moved", at / "data")):
+                    try:
+                        change()
+                    except OSError:
+                        pass
+                assert (at / "data").read_bytes() == CONTENT
+        else:
+            said = graphlane("rm", made.path / "data", check=False)
+            assert said.returncode == 1 and "Read-only file system" in said.stderr
+        assert len(parts_of(made)) == before
+    finally:
+        run("mount", "-o", "remount,rw", made.devices[1])
+    assert "no problems" in graphlane("check", made.path).stdout
+    graphlane("export", made.path / "data", made.path.parent / "out")
+    assert (made.path.parent / "out").read_bytes() == CONTENT
