@@ -10,7 +10,7 @@
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kVerifiedIoMax = 1 << 20;
+constexpr uint64_t kVerifiedIoMin = 1 << 20;
 constexpr uint32_t kRequestDepth = InlineQueues::kRequestDepth;
 
 bool within_one_unit(const PartRequest& request) {
@@ -18,6 +18,16 @@ bool within_one_unit(const PartRequest& request) {
   const uint64_t begin = request.pieces.front().range.offset;
   const uint64_t end = request.pieces.back().range.end();
   return begin / depth == (end - 1) / depth;
+}
+
+// The size of a read's I/Os that are verified: what has arrived is verified while the rest is in
+// flight. All go at once, because one that waits for another's end leaves its device idle.
+uint64_t verified_io_bytes(const PartRequest& request) {
+  const StripeGeometry& geometry = request.map.geometry();
+  const uint64_t length = request.pieces.back().range.end() - request.pieces.front().range.offset;
+  const uint64_t of_device = length / geometry.device_count + geometry.stripe_depth_bytes;
+  const uint64_t count = std::max(kRequestDepth / geometry.device_count, 1u);
+  return std::max(round_up((of_device + count - 1) / count, kBlockSize), kVerifiedIoMin);
 }
 
 }  // namespace
@@ -202,15 +212,7 @@ int InlineEngine::run_in_turn(RequestCutter& cutter, bool direct) {
   LaneIo io;
   while (cutter.next(&io)) {
     const GateScope gate(gate_for(io, direct), io);
-    IoStep step;
-    int error = 0;
-    do {
-      const ssize_t moved = io.op == IoOp::kRead
-                                ? sys::preadv(io.fd, io.iov, io.iov_count, io.part_offset)
-                                : sys::pwritev(io.fd, io.iov, io.iov_count, io.part_offset);
-      step = settle(&io, moved < 0 ? -errno : moved, &error);
-    } while (step == IoStep::kAgain);
-    if (step == IoStep::kFailed) return error;
+    if (const int error = move_now(&io); error != 0) return error;
     count(io.device_index, io.op, io.moved_bytes, 1);
   }
   return 0;
@@ -228,9 +230,8 @@ bool InlineEngine::run_by_queue(const PartRequest& request, int* error) {
 
 PartRequest InlineEngine::limited(PartRequest request) const {
   if (!options_.merges) request.io_size_max = request.map.geometry().stripe_depth_bytes;
-  // Smaller I/Os, so that those that have arrived are verified while the others are in flight.
   if (request.op == IoOp::kRead && request.parts.sums().verifies()) {
-    request.io_size_max = std::min(request.io_size_max, kVerifiedIoMax);
+    request.io_size_max = std::min(request.io_size_max, verified_io_bytes(request));
   }
   return request;
 }

@@ -50,8 +50,7 @@ ReadPlan plan(const ReadState& file, const AccessPattern& read, const FreeMemory
   plan.bypass = plan.source != ReadPlan::Source::kPageCache && !small_in_turn;
   if (is_sweep_step(file, read, plan.source)) plan.prefetch = ReadPlan::Prefetch::kSweep;
   if (is_mounted(file)) {
-    // The daemon does not see bytes that it splices, so it cannot verify them.
-    plan.peeks = !file.verifies && !file.wants_direct() && file.fit != MemoryFit::kNot;
+    plan.peeks = !file.wants_direct() && file.fit != MemoryFit::kNot;
     plan.drop = drop_of(file, read, memory);
   } else {
     const bool wanted = plan.bypass || file.maps || memory.together == MemoryFit::kNot;

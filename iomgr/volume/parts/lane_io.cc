@@ -1,6 +1,9 @@
 #include "iomgr/volume/parts/lane_io.h"
 
 #include <algorithm>
+#include <cerrno>
+
+#include "iomgr/base/sys.h"
 
 namespace graphlane {
 namespace {
@@ -51,6 +54,20 @@ IoStep settle(LaneIo* io, int64_t result, int* error) {
   advance(io, moved);
   if (!is_aligned(moved)) io->fd = io->fd_buffered;
   return IoStep::kAgain;
+}
+
+int move_now(LaneIo* io) {
+  for (;;) {
+    const ssize_t moved = io->op == IoOp::kRead
+                              ? sys::preadv(io->fd, io->iov, io->iov_count, io->part_offset)
+                              : sys::pwritev(io->fd, io->iov, io->iov_count, io->part_offset);
+    int error = 0;
+    switch (settle(io, moved < 0 ? -errno : moved, &error)) {
+      case IoStep::kDone: return 0;
+      case IoStep::kAgain: break;
+      case IoStep::kFailed: return error;
+    }
+  }
 }
 
 int verify_pieces(const PartRequest& request) {

@@ -59,6 +59,8 @@ enum class IoStep {
   kFailed,  // *error has the errno
 };
 IoStep settle(LaneIo* io, int64_t result, int* error);
+// Does the I/O in this thread; blocks. 0 or an errno.
+int move_now(LaneIo* io);
 
 // Devices of a file: bit d is device_index d.
 using DeviceSet = uint64_t;

@@ -89,7 +89,7 @@ const PlanCase kPlanCases[] = {
      {.shares = true}},
     // ---- mounted
     {"MountedFitsTwice", {.reader = kByMount}, kPlanPiece, {}, {.peeks = true}},
-    {"MountedVerifiesDoesNotSplice", {.reader = kByMount, .verifies = true}, kPlanPiece, {}, {}},
+    {"MountedVerifies", {.reader = kByMount, .verifies = true}, kPlanPiece, {}, {.peeks = true}},
     {"MountedFitsOnceKeepsTheMountsPages",
      {.reader = kByMount, .fit = MemoryFit::kOnce},
      kPlanPiece,
