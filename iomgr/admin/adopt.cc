@@ -14,6 +14,7 @@
 #include "iomgr/volume/parts/parts.h"
 #include "iomgr/volume/stub/part_record_io.h"
 #include "iomgr/volume/stub/stub_lock.h"
+#include "iomgr/volume/sum/sum_file.h"
 #include "iomgr/volume/volume_files.h"
 
 namespace graphlane {
@@ -247,10 +248,38 @@ class Binder {
     return {};
   }
 
+  // Takes over what the part's present record says of checksums, and gives these the new generation.
+  // Lost ones stay lost. 0 or an errno.
+  static int keep_checksums(const PartOf& part, int part_fd, PartRecord* record) {
+    PartRecord old;
+    if (read_part_record(part_fd, part, &old).value_or(RecordVerdict::kNone) !=
+        RecordVerdict::kRecord) {
+      return 0;
+    }
+    record->flags =
+        old.flags & (PartRecord::kSummed | PartRecord::kBlockSums | PartRecord::kAllocated);
+    record->sum = old.sum;
+    if ((old.flags & PartRecord::kBlockSums) == 0) return 0;
+    Result<SumFile> sums = SumFile::open(part, part_fd, record->ordinal, O_RDWR);
+    if (!sums)
+      return verdict_of_error(sums.error().code) == SumVerdict::kGood ? sums.error().code : 0;
+    SumHeader header;
+    const Result<SumVerdict> verdict = sums->read_header(&header);
+    if (!verdict) return verdict.error().code;
+    const bool is_the_parts = *verdict == SumVerdict::kGood &&
+                              (fits_generation(header.generation, old.generation) ||
+                               header.generation == record->generation);  // a killed adoption's
+    if (!is_the_parts) return 0;
+    header.generation = record->generation;
+    int error = sums->write_header(&header);
+    if (error == 0) error = sums->write_header(&header);  // both slots
+    return error == 0 ? sums->sync() : error;
+  }
+
   Outcome<void> write_records(const Layout& layout, const std::vector<Fd>& parts) const {
     std::vector<int> fds;
     for (uint32_t d = 0; d < parts.size(); ++d) {
-      const PartRecord record{
+      PartRecord record{
           .flags = 0,
           .ordinal = d,
           .geometry = layout.geometry,
@@ -258,6 +287,9 @@ class Binder {
           .stub = layout.identity,
           .synced_bytes = layout.state == FileState::kClosed ? layout.logical_size : 0};
       const PartOf part = part_of(volume_.devices()[d].root_fd.get(), layout);
+      if (const int error = keep_checksums(part, parts[d].get(), &record); error != 0) {
+        return os_error(error, volume_.part_path(d, layout.file_id), "cannot keep its checksums");
+      }
       if (const int error = write_part_record(parts[d].get(), part, record); error != 0) {
         return os_error(error, volume_.part_path(d, layout.file_id), "cannot say whose it is");
       }
