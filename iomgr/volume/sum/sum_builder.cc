@@ -1,6 +1,9 @@
 #include "iomgr/volume/sum/sum_builder.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "iomgr/base/crc32c_long.h"
@@ -11,31 +14,8 @@
 namespace graphlane {
 namespace {
 
-constexpr uint32_t kSumBatch = 256;  // sums that are written together
-
-// Writes the sums of the bytes in the I/O's memory. 0 or an errno.
-int write_sums_of(const SumFile& sums, const LaneIo& io) {
-  uint32_t batch[kSumBatch];
-  uint64_t block = io.part_offset / kBlockSize;
-  for (uint32_t i = 0; i < io.iov_count; ++i) {
-    const char* at = static_cast<const char*>(io.iov[i].iov_base);
-    for (uint64_t left = io.iov[i].iov_len; left > 0;) {
-      const auto whole = static_cast<uint32_t>(std::min<uint64_t>(left / kBlockSize, kSumBatch));
-      const uint64_t taken = whole > 0 ? whole * kBlockSize : left;
-      if (whole > 0) {
-        sum_blocks(at, whole, batch);
-      } else {
-        batch[0] = sum_partial_block(at, left);
-      }
-      const uint32_t count = std::max(whole, 1u);
-      if (const int error = sums.write_sums(block, {batch, count}); error != 0) return error;
-      block += count;
-      at += taken;
-      left -= taken;
-    }
-  }
-  return 0;
-}
+constexpr uint32_t kSumBatch = 256;         // sums that are written together
+constexpr uint64_t kKeptBlocksMax = 65536;  // of a part
 
 }  // namespace
 
@@ -64,9 +44,11 @@ Outcome<SumBuilder> SumBuilder::create(const Volume& volume, const StripedFile& 
     const uint64_t bytes = builder.part_bytes(d);
     if (bytes <= kSmallPartMax) continue;
     const PartOf part = part_of(volume.devices()[d].root_fd.get(), file.layout());
-    Result<SumFile> made = SumFile::create(part, file.parts().buffered(d), d, bytes);
+    Result<SumFile> made = SumFile::create_empty(part, file.parts().buffered(d), d);
     if (!made) return builder.error(d, made.error().code, "cannot create");
     builder.files_[d] = std::move(*made);
+    const uint64_t blocks = sum_block_count(bytes);
+    if (blocks <= kKeptBlocksMax) builder.kept_[d].resize(blocks);
   }
   return builder;
 }
@@ -80,26 +62,64 @@ Outcome<void> SumBuilder::add(ByteRange range, const char* buffer) {
                             .pieces = {&piece, 1}};
   RequestCutter cutter(request);
   for (LaneIo io; cutter.next(&io);) {
-    const SumFile& sums = files_[io.device_index];
-    const int code = sums ? write_sums_of(sums, io) : 0;
+    const int code = files_[io.device_index] ? add_of(io) : 0;
     if (code != 0) return error(io.device_index, code, "cannot write");
   }
   return {};
 }
 
+// Computes the sums of the bytes in the I/O's memory. 0 or an errno.
+int SumBuilder::add_of(const LaneIo& io) {
+  std::vector<uint32_t>& kept = kept_[io.device_index];
+  uint32_t batch[kSumBatch];
+  uint64_t block = io.part_offset / kBlockSize;
+  for (uint32_t i = 0; i < io.iov_count; ++i) {
+    const char* at = static_cast<const char*>(io.iov[i].iov_base);
+    for (uint64_t left = io.iov[i].iov_len; left > 0;) {
+      const auto whole = static_cast<uint32_t>(std::min<uint64_t>(left / kBlockSize, kSumBatch));
+      const uint64_t taken = whole > 0 ? whole * kBlockSize : left;
+      const uint32_t count = std::max(whole, 1u);
+      uint32_t* const sums = kept.empty() ? batch : kept.data() + block;
+      if (whole > 0) {
+        sum_blocks(at, whole, sums);
+      } else {
+        sums[0] = sum_partial_block(at, left);
+      }
+      if (kept.empty()) {
+        const int error = files_[io.device_index].write_sums(block, {batch, count});
+        if (error != 0) return error;
+      }
+      block += count;
+      at += taken;
+      left -= taken;
+    }
+  }
+  return 0;
+}
+
+// Writes the header, and the sums that are kept. 0 or an errno.
+int SumBuilder::write(uint32_t d) {
+  const SumFile& file = files_[d];
+  const std::vector<uint32_t>& kept = kept_[d];
+  SumHeader header{.ordinal = d,
+                   .generation = file_->layout().generation,
+                   .region_bytes = sum_region_bytes(part_bytes(d)),
+                   .covered_bytes = part_bytes(d)};
+  const auto end = static_cast<off_t>(sum_at(sum_block_count(part_bytes(d))));
+  // A hole's sums were not written.
+  if (kept.empty() && ::ftruncate(file.fd(), end) != 0) return errno;
+  std::vector<uint8_t> image(kSumsAt - kSumHeaderAt + kept.size() * sizeof(uint32_t));
+  if (!kept.empty()) {
+    std::memcpy(image.data() + (kSumsAt - kSumHeaderAt), kept.data(),
+                kept.size() * sizeof(uint32_t));
+  }
+  return file.write_image(image, &header);
+}
+
 Outcome<void> SumBuilder::finish() {
   for (uint32_t d = 0; d < volume_->device_count(); ++d) {
     if (files_[d]) {
-      SumHeader header;
-      const Result<SumVerdict> read = files_[d].read_header(&header);
-      if (!read || *read != SumVerdict::kGood) {
-        return error(d, read ? EIO : read.error().code, "cannot read");
-      }
-      header.generation = file_->layout().generation;
-      header.covered_bytes = part_bytes(d);
-      int code = files_[d].write_header(&header);
-      if (code == 0) code = files_[d].write_header(&header);  // both slots
-      if (code != 0) return error(d, code, "cannot write");
+      if (const int code = write(d); code != 0) return error(d, code, "cannot write");
     } else {
       const Result<uint32_t> sum = sum_of_small_part(file_->parts().buffered(d), part_bytes(d));
       if (!sum) return error(d, sum.error().code, "cannot read the part");

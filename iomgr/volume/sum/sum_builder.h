@@ -1,5 +1,6 @@
 // SumBuilder: computes the checksums of new parts while they are written (an import, a restripe).
 //
+// The sums of a part of up to 256 MiB stay in memory, and its `.sum` is written at once, by finish().
 // add() computes the sums from the memory that was written, so a byte that a device changes on its
 // way is found. Unwritten blocks are holes, with the sum 0.
 //
@@ -8,12 +9,15 @@
 
 #include <array>
 #include <span>
+#include <vector>
 
 #include "iomgr/base/error.h"
 #include "iomgr/volume/parts/striped_file.h"
 #include "iomgr/volume/sum/sum_file.h"
 
 namespace graphlane {
+
+struct LaneIo;
 
 class SumBuilder {
  public:
@@ -33,11 +37,14 @@ class SumBuilder {
   uint64_t part_bytes(uint32_t d) const {
     return file_->map().part_size(d, file_->layout().logical_size);
   }
+  int add_of(const LaneIo& io);
+  int write(uint32_t d);
   Error error(uint32_t d, int code, const char* what) const;
 
   const Volume* volume_;
   const StripedFile* file_;
-  std::array<SumFile, kDeviceCountMax> files_;  // empty for a small part
+  std::array<SumFile, kDeviceCountMax> files_;               // empty for a small part
+  std::array<std::vector<uint32_t>, kDeviceCountMax> kept_;  // sums that are not written yet
   std::array<uint32_t, kDeviceCountMax> small_{};
 };
 

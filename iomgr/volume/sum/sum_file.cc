@@ -29,22 +29,39 @@ Result<SumFile> SumFile::open(const PartOf& part, int part_fd, uint32_t ordinal,
   return SumFile(std::move(file), part, ordinal);
 }
 
-Result<SumFile> SumFile::create(const PartOf& part, int part_fd, uint32_t ordinal,
-                                uint64_t part_bytes) {
+Result<SumFile> SumFile::create_empty(const PartOf& part, int part_fd, uint32_t ordinal) {
   Fd file = create_part_sum(part, part_fd);
   if (!file) return last_errno();
-  SumFile made(std::move(file), part, ordinal);
-  // Removes its old content, except for a record. Allocates its blocks before a region becomes
-  // dirty, so that a mark does not change the filesystem's metadata.
-  if (::syscall(SYS_ftruncate, made.fd(), kPartSumHeadSize) != 0 ||
-      ::syscall(SYS_ftruncate, made.fd(), sum_at(sum_block_count(part_bytes))) != 0) {
+  // Removes its old content, except for a record.
+  if (::syscall(SYS_ftruncate, file.get(), kPartSumHeadSize) != 0) return last_errno();
+  return SumFile(std::move(file), part, ordinal);
+}
+
+int SumFile::write_image(std::span<uint8_t> image, SumHeader* header) const {
+  for (int slot = 0; slot < 2; ++slot) {
+    header->sequence += 1;
+    const SumHeaderBytes bytes = encode_sum_header(*header, part_.volume, part_.file_id);
+    const uint64_t at = slot_at(header->sequence & 1) - kSumHeaderAt;
+    std::copy(bytes.begin(), bytes.end(), image.begin() + static_cast<ptrdiff_t>(at));
+  }
+  const Result<void> written = pwrite_full(fd(), image.data(), image.size(), kSumHeaderAt);
+  return written ? 0 : written.error().code;
+}
+
+Result<SumFile> SumFile::create(const PartOf& part, int part_fd, uint32_t ordinal,
+                                uint64_t part_bytes) {
+  Result<SumFile> made = create_empty(part, part_fd, ordinal);
+  if (!made) return made;
+  // Allocates the blocks of the regions before one becomes dirty, so that a mark does not change the
+  // filesystem's metadata.
+  if (::syscall(SYS_ftruncate, made->fd(), sum_at(sum_block_count(part_bytes))) != 0) {
     return last_errno();
   }
   SumHeader header{.ordinal = ordinal, .region_bytes = sum_region_bytes(part_bytes)};
-  int error = made.write_header(&header);
-  if (error == 0) error = made.write_header(&header);  // both slots
+  int error = made->write_header(&header);
+  if (error == 0) error = made->write_header(&header);  // both slots
   const uint64_t regions = header.region_of(std::max<uint64_t>(part_bytes, 1) - 1) + 1;
-  if (error == 0) error = made.set_regions(0, regions, kRegionClean);
+  if (error == 0) error = made->set_regions(0, regions, kRegionClean);
   if (error != 0) return Errno{error};
   return made;
 }

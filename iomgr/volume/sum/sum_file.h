@@ -33,6 +33,12 @@ class SumFile {
   static Result<SumFile> create(const PartOf& part, int part_fd, uint32_t ordinal,
                                 uint64_t part_bytes);
 
+  // Makes or empties one, without a header: write_image() must follow.
+  static Result<SumFile> create_empty(const PartOf& part, int part_fd, uint32_t ordinal);
+  // Writes the file's bytes from kSumHeaderAt on at once, with the header in both slots. `image` has
+  // zeros before the sums. 0 or an errno. Not durable yet.
+  int write_image(std::span<uint8_t> image, SumHeader* header) const;
+
   explicit operator bool() const { return static_cast<bool>(file_); }
   int fd() const { return file_.get(); }
   uint32_t ordinal() const { return ordinal_; }
