@@ -6,6 +6,7 @@
 #include "iomgr/io/calibration.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/parts/striped_file.h"
+#include "iomgr/volume/sum/sum_file.h"
 #include "iomgr/volume/volume_files.h"
 
 namespace graphlane::cli {
@@ -40,8 +41,39 @@ Outcome<Json> volume_info(const Volume& volume) {
       {"devices", devices}};
 }
 
+// "of each block", and what of the part has none that holds.
+std::string block_checksums_of(const PartOf& part, int part_fd, const PartRecord& record) {
+  const Result<SumFile> sums = SumFile::open(part, part_fd, record.ordinal, O_RDONLY);
+  SumHeader header;
+  SumVerdict verdict = SumVerdict::kGood;
+  if (!sums) {
+    verdict = verdict_of_error(sums.error().code);
+    if (verdict == SumVerdict::kGood) return "of each block";  // this user may not read them
+  } else {
+    verdict = sums->read_header(&header).value_or(SumVerdict::kDamaged);
+    if (verdict == SumVerdict::kGood && !fits_generation(header.generation, record.generation)) {
+      verdict = SumVerdict::kStale;
+    }
+  }
+  if (verdict != SumVerdict::kGood)
+    return fmt::format("of each block, but they {}", describe(verdict));
+  struct stat st;
+  if (::fstat(part_fd, &st) != 0) return "of each block";
+  const auto bytes = static_cast<uint64_t>(st.st_size);
+  const uint64_t covered = std::min(bytes, header.covered_bytes);
+  uint64_t without = bytes - covered;
+  for (uint64_t at = 0; at < covered; at += header.region_bytes) {
+    if (sums->is_dirty(header.region_of(at)).value_or(false)) {
+      without += std::min(header.region_bytes, covered - at);
+    }
+  }
+  if (without == 0) return "of each block";
+  return fmt::format("of each block, but {} have none that holds{}", format_size(without),
+                     header.is_partial ? " (check --checksum goes on)" : "");
+}
+
 // The state of a part's checksums.
-const char* checksums_of(const Volume& volume, const Layout& layout, uint32_t d) {
+std::string checksums_of(const Volume& volume, const Layout& layout, uint32_t d) {
   const int root_fd = volume.devices()[d].root_fd.get();
   const Fd part = open_part(root_fd, layout.file_id);
   PartRecord record;
@@ -49,7 +81,9 @@ const char* checksums_of(const Volume& volume, const Layout& layout, uint32_t d)
                        .value_or(RecordVerdict::kNone) != RecordVerdict::kRecord) {
     return "none";
   }
-  if ((record.flags & PartRecord::kBlockSums) != 0) return "of each block";
+  if ((record.flags & PartRecord::kBlockSums) != 0) {
+    return block_checksums_of(part_of(root_fd, layout), part.get(), record);
+  }
   return (record.flags & PartRecord::kSummed) != 0 ? "of the part" : "none";
 }
 

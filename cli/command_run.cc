@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "cli/closer.h"
 #include "cli/command.h"
 #include "cli/executable.h"
 #include "cli/preload.h"
@@ -239,6 +240,7 @@ Outcome<int> run_preloaded(const RunOptions& options, const std::string& blind,
         hidden.error().code, "io_uring",
         "no preload library sees it, and it cannot be switched off here; run without --no-mount");
   }
+  if (!options.again) start_closer();
   return become(options);
 }
 

@@ -213,6 +213,10 @@ void LiveFiles::run() {
     auto idle = take_idle(last ? Clock::time_point::max() : now - kIdle);
     if (!idle.empty()) {
       mu_.unlock();
+      // Processes that want to write a file need not wait for its checksums.
+      for (const auto& file : idle) {
+        if (last) file->give_way();
+      }
       close(idle);
       mu_.lock();
       drop_closed(idle);

@@ -1,6 +1,7 @@
 #include "iomgr/admin/check.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <set>
@@ -574,13 +575,21 @@ class Check {
     for (const auto& [id, found] : found_) total += found.bytes;
     Progress progress("scrub", total);
     ScrubState state(volume_, options_.resume);
+    std::set<std::string> told;  // a part's problems may be found again after a resumption
+    const auto tell = [&](const std::string& problem) {
+      if (told.insert(problem).second) report_.problems.push_back(problem);
+    };
+    for (const std::string& problem : state.problems()) tell(problem);
     Mutex mu;
     parallel_for(volume_.device_count(), [&](uint32_t d) {
       const ScrubState::Place begin = state.place(d);
       Pace pace(options_.rate_bytes_per_second);
       for (const auto& [id, found] : found_) {
         if (!check_interrupt()) return;
-        if (id < begin.file_id) continue;
+        if (id < begin.file_id) {
+          progress.add(found.layout.map().part_size(d, found.bytes));
+          continue;
+        }
         const ScrubPace how{.pace = &pace,
                             .state = &state,
                             .from_part_offset = id == begin.file_id ? begin.part_offset : 0};
@@ -588,7 +597,7 @@ class Check {
         const PartScrub part =
             scrub_part(volume_, {.shown = found.shown, .layout = found.layout}, d, &progress, how);
         MutexLock lock(mu);
-        report_.problems.insert(report_.problems.end(), part.problems.begin(), part.problems.end());
+        for (const std::string& problem : part.problems) tell(problem);
         report_.scrubbed.verified += part.blocks.verified;
         report_.scrubbed.unverified += part.blocks.unverified;
         report_.scrubbed.failed += part.blocks.failed;
@@ -602,24 +611,30 @@ class Check {
     }
   }
 
-  // One file after the other: each is closed, so an interrupted run continues with the next.
+  // One file after the other. A run that was interrupted or killed is continued, also within a file.
   void add_sums() {
     uint64_t total = 0;
     for (const auto& [id, found] : found_) total += found.bytes;
     Progress progress("checksum", total);
     for (const auto& [id, found] : found_) {
       if (!check_interrupt()) return;
-      if (Outcome<bool> added = add_sums_of(found); !added && check_interrupt()) {
+      std::atomic<uint64_t> summed{0};
+      SumWork work{.bytes_per_second = options_.rate_bytes_per_second,
+                   .summed = [&](uint64_t bytes) {
+                     progress.add(bytes);
+                     summed += bytes;
+                   }};
+      if (Outcome<bool> added = add_sums_of(found, std::move(work)); !added && check_interrupt()) {
         problem("{}", added.error().text);
       } else if (added && *added) {
         repaired("{}: has checksums now", found.shown);
       }
-      progress.add(found.bytes);
+      if (check_interrupt()) progress.add(found.bytes - std::min(found.bytes, summed.load()));
     }
   }
 
   // Whether checksums were added.
-  Outcome<bool> add_sums_of(const Found& found) {
+  Outcome<bool> add_sums_of(const Found& found, SumWork work) {
     const std::string_view below = std::string_view(found.shown).substr(volume_.root().size() + 1);
     const TreePlace place{
         .directory_fd = volume_.root_fd(), .path = std::string(below), .shown = found.shown};
@@ -627,13 +642,20 @@ class Check {
     if (!stub) return place.error(errno, "cannot give it checksums");
     auto live = LiveFile::open(volume_, found.layout, std::move(stub), found.shown);
     if (!live) return live.error();
-    (*live)->want_all_sums(options_.rate_bytes_per_second);
+    (*live)->give_way();
+    if (Result<void> wanted = (*live)->want_all_sums(std::move(work)); !wanted) {
+      return place.error(wanted.error().code, "cannot give it checksums");
+    }
     if (!(*live)->needs_close()) return false;
     const uint64_t change_count = (*live)->change_count();
     Result<void> done = (*live)->sync(/*data_only=*/true);
     if (done) done = (*live)->close(change_count);
-    if (!done) return place.error(done.error().code, "cannot give it checksums");
-    return true;
+    if (done) return true;
+    if (done.error().code == EAGAIN) {
+      return place.error(EBUSY,
+                         "a program wants to write it: the next check goes on with its checksums");
+    }
+    return place.error(done.error().code, "cannot give it checksums");
   }
 
   const Volume& volume_;

@@ -304,7 +304,8 @@ Outcome<RestripeReport> restripe_files(const Volume& volume, const RestripeOptio
                       volume.root());
   }
   if (Outcome<void> writable = require_writable(volume); !writable) return writable.error();
-  reads_are_verified = true;  // or the new parts would get valid checksums of damaged data
+  reads_are_verified = true;   // or the new parts would get valid checksums of damaged data
+  tell_sum_failure = nullptr;  // errors name the place
   const Outcome<VolumeLock> lock = VolumeLock::take(volume, VolumeLock::kShared);
   if (!lock) return lock.error();
   Restripe work(volume, options);

@@ -9,6 +9,7 @@
 #include "iomgr/base/files/file_io.h"
 #include "iomgr/base/files/reopen.h"
 #include "iomgr/base/printable.h"
+#include "iomgr/base/process/log.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/parts/promises.h"
 
@@ -57,6 +58,7 @@ SalvageReader::SalvageReader(const Volume& volume, const Layout& layout) : map_(
     } else {
       part.size_bytes = static_cast<uint64_t>(st.st_size);
       part.uid = st.st_uid;
+      open_sums(layout, root_fd, d);
       part.reason = fmt::format("the part ends at its byte {}", part.size_bytes);
       if (part.size_bytes > 0) {
         reached = std::max(
@@ -78,6 +80,14 @@ SalvageReader::SalvageReader(const Volume& volume, const Layout& layout) : map_(
   }
   size_bytes_ = layout.state == FileState::kClosed ? layout.logical_size
                                                    : std::min(layout.logical_size, reached);
+}
+
+void SalvageReader::open_sums(const Layout& layout, int root_fd, uint32_t d) {
+  const auto same = [](int fd, int) { return fd; };
+  sums_.open(d, part_of(root_fd, layout), parts_[d].fd.get(), Fd(), O_RDONLY, same, 0);
+  if (!sums_.is_lost(d)) return;
+  log_line("part {} cannot be verified, and is copied as it is: its checksums {}", parts_[d].path,
+           describe(sums_.verdict(d)));
 }
 
 bool SalvageReader::is_of_another(uid_t uid) const {
@@ -104,6 +114,7 @@ void SalvageReader::read_segment(const Segment& segment, char* buffer) {
   }
   const Result<size_t> whole =
       pread_full(part.fd.get(), buffer, segment.length_bytes, segment.part_offset);
+  if (whole) verify_segment(segment, buffer, *whole);
   if (whole && *whole == segment.length_bytes) return;
   if (whole) {
     return note({segment.logical_offset + *whole, segment.length_bytes - *whole},
@@ -114,10 +125,34 @@ void SalvageReader::read_segment(const Segment& segment, char* buffer) {
     const Result<size_t> got =
         pread_full(part.fd.get(), buffer + at, length, segment.part_offset + at);
     const uint64_t read = got ? *got : 0;
+    if (read > 0) {
+      verify_segment({.device_index = segment.device_index,
+                      .part_offset = segment.part_offset + at,
+                      .logical_offset = segment.logical_offset + at,
+                      .length_bytes = read},
+                     buffer + at, read);
+    }
     if (read == length) continue;
     std::memset(buffer + at + read, 0, length - read);
     note({segment.logical_offset + at + read, length - read},
          part.path + ": " + (got ? part.reason : std::strerror(got.error().code)));
+  }
+}
+
+// Puts zeros in place of blocks that do not match their checksums.
+void SalvageReader::verify_segment(const Segment& segment, char* buffer, uint64_t length) {
+  const uint32_t d = segment.device_index;
+  const Part& part = parts_[d];
+  const auto is_right = [&](uint64_t at, uint64_t bytes) {
+    const iovec memory{.iov_base = buffer + at, .iov_len = bytes};
+    return sums_.verify(d, part.fd.get(), segment.part_offset + at, {&memory, 1}, bytes) != EIO;
+  };
+  if (sums_.is_lost(d) || length == 0 || is_right(0, length)) return;
+  for (uint64_t at = 0, bytes = 0; at < length; at += bytes) {
+    bytes = std::min(kBlockSize - (segment.part_offset + at) % kBlockSize, length - at);
+    if (is_right(at, bytes)) continue;
+    std::memset(buffer + at, 0, bytes);
+    note({segment.logical_offset + at, bytes}, part.path + ": does not match its checksum");
   }
 }
 

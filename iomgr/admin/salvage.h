@@ -5,6 +5,9 @@
 //   part 2  | 2 | 5 | 8 |
 //   copy    | 0 | . | 2 | 3 | . | 5 | . | . | 8 |     zeros where bytes are missing
 //
+// A block that does not match its checksum is missing, too. If a part's checksums are lost, its bytes
+// are copied, and a line tells that.
+//
 // The list of missing ranges is a text file. Each line that does not begin with '#' is one range.
 // The ranges are in ascending order, and none touches another:
 //
@@ -21,6 +24,7 @@
 #include <vector>
 
 #include "iomgr/base/mutex.h"
+#include "iomgr/volume/sum/part_sums.h"
 #include "iomgr/volume/volume.h"
 
 namespace graphlane {
@@ -61,12 +65,15 @@ class SalvageReader {
     uint64_t size_bytes = 0;
     uid_t uid = 0;
   };
+  void open_sums(const Layout& layout, int root_fd, uint32_t d);
   void read_segment(const Segment& segment, char* buffer);
+  void verify_segment(const Segment& segment, char* buffer, uint64_t length);
   void note(ByteRange range, const std::string& reason);
 
   // Constant after construction.
   const StripeMap map_;
   std::vector<Part> parts_;
+  PartSums sums_;
   uint64_t size_bytes_ = 0;
 
   mutable Mutex mu_;

@@ -47,6 +47,7 @@ class Scrub final : public FailedBlocks {
   void problem(fmt::format_string<Args...> format, Args&&... args) {
     result_.problems.push_back(file_.shown + ": " +
                                fmt::format(format, std::forward<Args>(args)...));
+    if (how_.state != nullptr) how_.state->found(result_.problems.back());
   }
   std::string path() const { return volume_.part_path(d_, file_.layout.file_id); }
   // As the user named it: the parent of the parts' directory.
@@ -103,6 +104,10 @@ class Scrub final : public FailedBlocks {
     const uint64_t size = std::min(file_.layout.logical_size, record.synced_bytes);
     const uint64_t bytes = map_.part_size(d_, size);
     if (file_.layout.state != FileState::kClosed || header.covered_bytes >= bytes) return;
+    if (header.is_partial) {  // `check --checksum` was interrupted
+      result_.has_sums = false;
+      return;
+    }
     problem("the checksums of part {} end at {} of {} bytes", path(), header.covered_bytes, bytes);
   }
 
@@ -156,7 +161,10 @@ class Scrub final : public FailedBlocks {
       if (*got < buffer.size()) return;
       offset += *got;
       if (how_.pace != nullptr) how_.pace->moved(*got);
-      if (how_.state != nullptr) {
+      // A range that may go on is told first: a scrub that is resumed later would not find it.
+      const bool goes_on = failed_end_ == offset;
+      if (!goes_on) end_range();
+      if (how_.state != nullptr && !goes_on) {
         how_.state->reached(d_, {.file_id = file_.layout.file_id.bytes, .part_offset = offset});
       }
     }
@@ -170,6 +178,7 @@ class Scrub final : public FailedBlocks {
   }
 
   void failed(uint64_t part_offset) override {
+    failed_end_ = part_offset + kBlockSize;
     const uint64_t at = map_.logical_offset({.device_index = d_, .part_offset = part_offset});
     if (range_.length_bytes > 0 && at == range_.end()) {
       range_.length_bytes += kBlockSize;
@@ -202,6 +211,7 @@ class Scrub final : public FailedBlocks {
   PartScrub result_;
   ByteRange range_;  // a range of the file that failed
   uint64_t range_part_offset_ = 0;
+  uint64_t failed_end_ = 0;  // in the part, of the last block that failed
   uint64_t left_out_ = 0;
 };
 

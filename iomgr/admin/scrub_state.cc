@@ -7,6 +7,7 @@
 
 #include "iomgr/base/files/file_io.h"
 #include "iomgr/base/files/regular_file.h"
+#include "iomgr/base/printable.h"
 
 namespace graphlane {
 namespace {
@@ -14,7 +15,8 @@ namespace {
 constexpr char kStateName[] = ".graphlane/scrub";
 constexpr char kNewName[] = ".graphlane/scrub.new";
 constexpr auto kWriteInterval = std::chrono::seconds(5);
-constexpr size_t kTextMax = kDeviceCountMax * 64;
+constexpr size_t kTextMax = 1 << 20;
+constexpr size_t kKeptProblemsMax = 1000;
 
 }  // namespace
 
@@ -28,14 +30,31 @@ ScrubState::ScrubState(const Volume& volume, bool resumes) : volume_(volume) {
   text.resize(*got);
   std::istringstream lines(text);
   MutexLock lock(mu_);
-  uint32_t d = 0;
-  std::string id;
-  for (Place place; lines >> d >> id >> place.part_offset;) {
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('!')) {
+      problems_.push_back(line.substr(1));
+      continue;
+    }
+    std::istringstream words(line);
+    uint32_t d = 0;
+    std::string id;
+    Place place;
+    if (!(words >> d >> id >> place.part_offset)) return;
     const auto parsed = Uuid::parse(id);
     if (!parsed || d >= volume.device_count()) return;
     place.file_id = parsed->bytes;
     places_[d] = place;
   }
+}
+
+std::vector<std::string> ScrubState::problems() {
+  MutexLock lock(mu_);
+  return problems_;
+}
+
+void ScrubState::found(const std::string& problem) {
+  MutexLock lock(mu_);
+  if (problems_.size() < kKeptProblemsMax) problems_.push_back(printable(problem));
 }
 
 ScrubState::Place ScrubState::place(uint32_t device_index) {
@@ -63,6 +82,7 @@ void ScrubState::write() {
     text += fmt::format("{} {} {}\n", d, UuidText(Uuid{places_[d].file_id}).view(),
                         places_[d].part_offset);
   }
+  for (const std::string& problem : problems_) text += "!" + problem + "\n";
   (void)::unlinkat(volume_.root_fd(), kNewName, 0);
   const Fd file(::openat(volume_.root_fd(), kNewName,
                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));

@@ -20,6 +20,10 @@ inline constexpr char kProgramVariable[] = "GRAPHLANE_PROGRAM";
 // gets a byte for each report (cli/report_watch.h)
 inline constexpr char kReportedVariable[] = "GRAPHLANE_REPORTED";
 
+// the file to which the library appends the paths of files that it changes without a mount, each with
+// its NUL (cli/closer.h); empty: none
+inline constexpr char kChangesVariable[] = "GRAPHLANE_CHANGES";
+
 struct MountRequest {
   static constexpr uint32_t kMagic = 0x31524d47;
   static constexpr uint32_t kTextMax = 2 << 20;

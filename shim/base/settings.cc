@@ -113,6 +113,8 @@ Settings read_environment() {
     }
   }
   settings.mounter = getenv(kMounterVariable);
+  const char* changes = getenv(kChangesVariable);
+  if (changes != nullptr && *changes != '\0') settings.changes = changes;
   settings.program = getenv(kProgramVariable);
   settings.no_mount = getenv(kNoMountVariable) != nullptr;
   const char* report = getenv("GRAPHLANE_REPORT");

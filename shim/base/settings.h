@@ -40,6 +40,7 @@ struct Settings {
   const char* mounter = nullptr;  // iomgr/server/mount_request.h
   const char* program = nullptr;
   bool no_mount = false;
+  const char* changes = nullptr;   // null: no process closes files later
   const char* reported = nullptr;  // a socket to notify after the report
 };
 

@@ -198,6 +198,7 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
   file->lost.store(is_passing(located.error), std::memory_order_relaxed);
   file->written.store(false, std::memory_order_relaxed);
   file->grown.store(false, std::memory_order_relaxed);
+  file->told.store(false, std::memory_order_relaxed);
   file->bytes_max.store(located.bytes_max, std::memory_order_relaxed);
   file->origin = located.origin;
   file->counter = located.counter;
@@ -256,6 +257,12 @@ OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, F
   errno = 0;
   Fd held = hold_stub(fd, st, access, std::move(stub));
   int error = errno;
+  // Before the parts and their records are opened, because a process that closes the file changes
+  // which checksums there are.
+  if (held && may_write(access)) {
+    const Result<void> mine = lock_to_change(held.get(), F_RDLCK);
+    error = mine ? 0 : mine.error().code;  // EBUSY: a mount changes the file, or it is mapped
+  }
   writes_without_mount.store(true, std::memory_order_relaxed);
   tell_sum_failures();
   Located located = locate(fd, st, access, parts);
@@ -268,10 +275,6 @@ OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, F
       explain_once(Refusal::kRing, fd);
       located.origin = Origin::kDamaged;
       located.error = refused;
-    }
-    if (held && may_write(access)) {
-      const Result<void> mine = lock_to_change(held.get(), F_RDLCK);
-      error = mine ? 0 : mine.error().code;  // EBUSY: a mount changes the file, or it is mapped
     }
     if (may_write(access) && error != 0) {
       located.origin = Origin::kDamaged;

@@ -37,6 +37,8 @@ struct OpenFile {
   StubWatch stub;  // without a mount
   // Written since the stub's mtime was last set.
   mutable std::atomic<bool> written{false};
+  // The process that closes it later knows of it (write/told_changes.h).
+  mutable std::atomic<bool> told{false};
   // Its size was changed by this process, and note_closed() (writer.h) was not called since.
   mutable std::atomic<bool> grown{false};
   // Without a mount: the end of the file within its parts, until a writer of this boot cuts them.

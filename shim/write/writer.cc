@@ -10,6 +10,7 @@
 #include "iomgr/volume/parts/promises.h"
 #include "shim/base/report.h"
 #include "shim/read/transfer.h"
+#include "shim/write/told_changes.h"
 
 namespace graphlane::shim {
 namespace {
@@ -280,6 +281,7 @@ ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append
   const Quietly quietly;
   const size_t wanted = wanted_bytes(memory);
   if (wanted == 0) return 0;
+  tell_of_change(*file);
   const bool within = !append && *offset + wanted <= file.size();
   const ssize_t written =
       within ? write_pieces(file, memory, wanted, *offset, false)
@@ -294,6 +296,7 @@ ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append
 int resize_striped(const OpenFileRef& file, uint64_t size_bytes) {
   const Quietly quietly;
   if (too_large(size_bytes)) return EFBIG;
+  tell_of_change(*file);
   SizeChange change(*file, &quietly.signals);
   if (change.error() != 0) return change.error();
   int error = 0;
@@ -309,6 +312,7 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range) {
   const Quietly quietly;
   if ((mode & ~kPossible) != 0) return EOPNOTSUPP;
   if (too_large(range.end())) return EFBIG;
+  tell_of_change(*file);
   SizeChange change(*file, &quietly.signals);
   if (change.error() != 0) return change.error();
   if (const int error = mark_range(*file, range); error != 0) return error;

@@ -8,9 +8,9 @@
 //                     each other alike. The stub says `open` first (crash rule,
 //                     iomgr/volume/FORMAT.md)
 //
-// A file stays `open` after its last writer: its parts tell the size. The next mount, or graphlane
-// check --repair, closes it, because that needs durable parts, and a program's close() does not
-// wait for the devices.
+// A file stays `open` after its last writer: its parts tell the size. It needs durable parts to be
+// closed, and a program's close() does not wait for the devices. The process beside `graphlane run`
+// does it when the command has ended (told_changes.h), else the next mount, or check --repair.
 //
 // The program itself must exclude a write within the size during a truncation.
 //

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import PRELOADED, Job, run
+from harness import PRELOADED, Job, run, wait_until
 from mounts import daemon_of, mounted, parts_of, stats  # noqa: F401
 
 DEPTH, DEVICES = 64 << 10, 4
@@ -263,3 +263,125 @@ def test_an_interrupted_scrub_resumes(graphlane, tmp_path):
     rest = graphlane("check", "--scrub", "--resume", made.path).stdout
     assert f"scrubbed: {12 << 20 >> 12} blocks match" in rest
     assert not state.exists()
+
+
+def flip(part: Path, at: int) -> None:
+    with open(part, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 1]))
+        os.fsync(file.fileno())
+
+
+def test_making_checksums_resumes_within_a_file(graphlane, tmp_path):
+    """What a killed run has summed holds, and is not summed anew: a block that is damaged then is found."""
+    made = graphlane.create(tmp_path, 2, depth="64K")
+    (tmp_path / "data").write_bytes(random.Random(7).randbytes(48 << 20))
+    graphlane("import", tmp_path / "data", made.path)
+    take_checksums_away(made)
+    with subprocess.Popen([graphlane.program, "check", "--checksum", "--limit-rate", "4M", made.path],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
+        time.sleep(3.5)  # the first sums hold after two seconds
+        job.kill()
+    assert graphlane("info", made.path / "data").stdout.count("have none that holds (check --checksum goes on)") == 2
+    said = graphlane("check", "--scrub", made.path).stdout  # a part of a file is no problem
+    assert " 0 do not" in said and "scrubbed: 0 blocks" not in said, said
+    part = next(made.devices[0].glob("*/parts/*/" + 32 * "?"))
+    flip(part, 1 << 20)
+    assert graphlane("check", "--checksum", made.path, check=False).returncode == 1
+    assert graphlane("info", made.path / "data").stdout.count("checksums: of each block\n") == 2
+    assert len(failed_blocks(graphlane, made)) == 1
+    assert " 1 do not, 0 have none" in graphlane("check", "--scrub", made.path, check=False).stdout
+
+
+def test_a_killed_scrub_tells_later_what_it_has_found(graphlane, tmp_path):
+    made = graphlane.create(tmp_path, 2, depth="64K")
+    (tmp_path / "data").write_bytes(random.Random(8).randbytes(64 << 20))
+    graphlane("import", tmp_path / "data", made.path)
+    flip(next(made.devices[0].glob("*/parts/*/" + 32 * "?")), 5 << 20)
+    with subprocess.Popen([graphlane.program, "check", "--scrub", "--limit-rate", "4M", made.path],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
+        wait_until(lambda: (made.path / ".graphlane/scrub").exists())
+        job.kill()
+    rest = graphlane("check", "--scrub", "--resume", made.path, check=False)
+    assert rest.returncode == 4 and rest.stdout.count("do not match their checksums") == 1, rest.stdout
+    assert " 0 do not" in rest.stdout  # the block itself was not read again
+
+
+def test_an_export_compares_whatever_the_volume_says(graphlane, tmp_path, damaged):
+    made, content, bad = damaged
+    block = bad // 4096 * 4096
+    done = graphlane("export", made.path / "data", tmp_path / "out", check=False)
+    assert done.returncode != 0 and not (tmp_path / "out").exists()
+    assert f"data: bytes {block} to {block + 4095} do not match their checksum: device {made.devices[1]}" in done.stderr
+    assert done.stderr.count("\n") == 1
+    saved = graphlane("export", "--salvage", made.path / "data", tmp_path / "out", check=False)
+    assert saved.returncode == 1
+    assert (tmp_path / "out").read_bytes() == content[:block] + bytes(4096) + content[block + 4096:]
+    assert f"\n{block} 4096 " in (tmp_path / "out.missing").read_text()
+
+
+def test_a_salvage_keeps_bytes_whose_checksums_are_lost(graphlane, tmp_path, damaged):
+    made, _, _ = damaged
+    content = b"".join(random.Random(9).randbytes(1 << 20) for _ in range(2))
+    (tmp_path / "other").write_bytes(content)
+    graphlane("import", tmp_path / "other", made.path)
+    for sums in made.devices[2].glob("*/sums/*/*.sum"):
+        sums.unlink()
+    assert "its checksums are missing" in graphlane("export", made.path / "other", tmp_path / "out", check=False).stderr
+    saved = graphlane("export", "--salvage", made.path / "other", tmp_path / "out")
+    assert "copied as it is: its checksums are missing" in saved.stderr
+    assert (tmp_path / "out").read_bytes() == content
+
+
+WRITES_AND_WAITS = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+os.pwrite(fd, b"changed" * 9000, 100_000)
+os.pwrite(fd, b"longer" * 50_000, os.fstat(fd).st_size)
+print("written", flush=True)
+sys.stdin.read()
+os.close(fd)
+if sys.argv[2] == "again":
+    fd = os.open(sys.argv[1], os.O_RDWR)
+    os.pwrite(fd, b"again", 0)
+"""
+
+
+@pytest.mark.parametrize("end", ["kill", "exit", "again"])
+def test_files_that_a_run_without_a_mount_wrote_are_closed(graphlane, tmp_path, end):
+    made = graphlane.create(tmp_path, 2, depth="64K")
+    (tmp_path / "data").write_bytes(random.Random(10).randbytes(1 << 20))
+    graphlane("import", tmp_path / "data", made.path)
+    env = {name: value for name, value in os.environ.items() if name != "GRAPHLANE_CHANGES"}
+    with subprocess.Popen([graphlane.program, "run", "--no-mount", "--", sys.executable, "-c", WRITES_AND_WAITS,
+                           made.path / "data", end], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          env={**env, **PRELOADED}) as job:
+        assert job.stdout.readline() == b"written\n"
+        assert "state         open" in graphlane("info", made.path / "data").stdout
+        if end == "kill":
+            job.kill()
+        job.communicate()  # also the end of its output, which no process beside it may keep open
+    wait_until(lambda: graphlane("info", made.path / "data").stdout.count("checksums: of each block\n") == 2)
+    said = graphlane("info", made.path / "data").stdout
+    assert "state         closed" in said
+    assert " 0 do not, 0 have none" in graphlane("check", "--scrub", made.path).stdout
+
+
+def test_an_adopted_volume_keeps_its_checksums(graphlane, tmp_path, damaged):
+    """Also those of small parts. A file system is restored, and its stubs have other inodes."""
+    made, _, _ = damaged
+    (tmp_path / "small").write_bytes(b"small" * 5000)
+    graphlane("import", tmp_path / "small", made.path)
+    before = failed_blocks(graphlane, made)
+    run("cp", "-a", made.path, tmp_path / "copy")
+    run("rm", "-r", made.path)
+    (tmp_path / "copy").rename(made.path)
+    graphlane("adopt", made.path, check=False)
+    for name in ("data", "small"):
+        graphlane("adopt", made.path / name)
+    assert len(before) == 1 and failed_blocks(graphlane, made) == before
+    assert "1 do not, 0 have none" in graphlane("check", "--scrub", made.path, check=False).stdout
+    said = graphlane("info", made.path / "data").stdout + graphlane("info", made.path / "small").stdout
+    assert said.count("checksums: of each block\n") == DEVICES and said.count("checksums: of the part") == DEVICES

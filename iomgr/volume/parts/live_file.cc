@@ -397,6 +397,23 @@ void LiveFile::touch() {
   (void)write_stub(stub_.get(), layout_);
 }
 
+Result<void> LiveFile::want_all_sums(SumWork work) {
+  if (const int error = sums_->want_all(size(), std::move(work)); error != 0) return Errno{error};
+  if (!sums_->is_dirty()) return {};
+  {
+    MutexLock held(mu_);
+    const Result<void> noted = change_records(volume_, layout_, writable_->parts().all_buffered(),
+                                              [&](PartRecord& record) { sums_->note_in(record); });
+    if (!noted) return noted;
+  }
+  return sync_records();
+}
+
+void LiveFile::give_way() {
+  (void)lock_stub(stub_.get(), StubLock::kClosing, F_WRLCK);
+  sums_->give_way_if([fd = stub_.get()] { return is_stub_locked(fd, StubLock::kWanted, F_WRLCK); });
+}
+
 Result<void> LiveFile::update_sums(uint64_t synced_change_count) {
   uint32_t generation = 0;
   uint64_t size_bytes = 0;

@@ -113,8 +113,12 @@ class LiveFile {
   // Whether the stub says `open`.
   bool is_open() const { return is_open_.load(std::memory_order_acquire); }
 
-  // The next update_sums() also computes missing checksums, at this rate per device; 0: no limit.
-  void want_all_sums(uint64_t bytes_per_second) { sums_->want_all(bytes_per_second); }
+  // The next update_sums() also computes missing checksums. If it is ended or killed, the next one
+  // goes on where it was.
+  Result<void> want_all_sums(SumWork work);
+  // For a process that opened the file only to close it: others that want to change it wait, and
+  // update_sums() ends with EAGAIN as soon as one does.
+  void give_way();
   // Whether the stub says `open`, or checksums are to be computed.
   bool needs_close() { return is_open() || sums_->is_dirty(); }
   // To close the file:

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -54,21 +55,6 @@ int create_sized_part(int root_fd, const Layout& layout, uint32_t device_index, 
     return errno;
   }
   return ::ftruncate(made->get(), size) == 0 ? 0 : errno;
-}
-
-// Completes one I/O. 0 or an errno.
-int finish(LaneIo* io) {
-  for (;;) {
-    const ssize_t moved = io->op == IoOp::kRead
-                              ? sys::preadv(io->fd, io->iov, io->iov_count, io->part_offset)
-                              : sys::pwritev(io->fd, io->iov, io->iov_count, io->part_offset);
-    int error = 0;
-    switch (settle(io, moved < 0 ? -errno : moved, &error)) {
-      case IoStep::kDone: return 0;
-      case IoStep::kAgain: break;
-      case IoStep::kFailed: return error;
-    }
-  }
 }
 
 }  // namespace
@@ -143,6 +129,33 @@ Result<void> sync_records(const Volume& volume, const Layout& layout, std::span<
   return {};
 }
 
+namespace {
+
+// The error of a read that verify() has refused: where the damage is. None: something else failed.
+std::optional<Error> damage_error(const Volume& volume, const StripedFile& file, uint32_t d, int fd,
+                                  ByteRange run) {
+  const auto damage = file.parts().sums().find_damage(d, fd, run);
+  if (!damage) return std::nullopt;
+  const std::string part = volume.part_path(d, file.layout().file_id);
+  if (damage->verdict != SumVerdict::kGood) {
+    return make_error(EIO, "{}: part {} cannot be verified: its checksums {}", file.name(), part,
+                      describe(damage->verdict));
+  }
+  const ByteRange bad = damage->run;
+  const uint64_t at = file.map().logical_offset({.device_index = d, .part_offset = bad.offset});
+  if (bad.end() - bad.offset > kBlockSize || bad.offset % kBlockSize != 0) {
+    return make_error(
+        EIO,
+        "{}: part {} ({} bytes from byte {} of the file on) does not match its checksum: device {}",
+        file.name(), part, bad.length_bytes, at, volume.devices()[d].directory);
+  }
+  return make_error(EIO, "{}: bytes {} to {} do not match their checksum: device {}, part {} at {}",
+                    file.name(), at, at + bad.length_bytes - 1, volume.devices()[d].directory, part,
+                    bad.offset);
+}
+
+}  // namespace
+
 Outcome<void> transfer_striped(const Volume& volume, const StripedFile& file, IoOp op,
                                ByteRange range, void* buffer) {
   if (range.length_bytes == 0) return {};
@@ -155,7 +168,13 @@ Outcome<void> transfer_striped(const Volume& volume, const StripedFile& file, Io
                             .pieces = {&piece, 1}};
   RequestCutter cutter(request);
   for (LaneIo io; cutter.next(&io);) {
-    if (const int error = finish(&io); error != 0) {
+    const ByteRange run{.offset = io.part_offset, .length_bytes = io.expected_bytes};
+    if (const int error = move_now(&io); error != 0) {
+      const bool may_be_damage = error == EIO && io.sums != nullptr;
+      if (may_be_damage) {
+        if (auto damage = damage_error(volume, file, io.device_index, io.fd_buffered, run))
+          return *damage;
+      }
       return part_error(volume, io.device_index, file.layout().file_id, error,
                         op == IoOp::kRead ? "cannot read" : "cannot write", file.name());
     }

@@ -40,7 +40,21 @@ Result<void> lock_unless(int stub_fd, StubLock lock, short type, StubLock other)
 }  // namespace
 
 Result<void> lock_to_change(int stub_fd, short type) {
-  return lock_unless(stub_fd, StubLock::kChange, type, StubLock::kMapped);
+  constexpr int kLooks = 2500;
+  constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 2'000'000};
+  Result<void> mine = lock_unless(stub_fd, StubLock::kChange, type, StubLock::kMapped);
+  const auto waits = [&] {
+    return !mine && mine.error().code == EBUSY &&
+           is_stub_locked(stub_fd, StubLock::kClosing, F_RDLCK);
+  };
+  if (!waits()) return mine;
+  (void)lock_stub(stub_fd, StubLock::kWanted, F_RDLCK);
+  for (int look = 0; look < kLooks && waits(); ++look) {
+    (void)::syscall(SYS_nanosleep, &kPause, nullptr);
+    mine = lock_unless(stub_fd, StubLock::kChange, type, StubLock::kMapped);
+  }
+  (void)lock_stub(stub_fd, StubLock::kWanted, F_UNLCK);
+  return mine;
 }
 
 Result<void> lock_to_map(int stub_fd) {

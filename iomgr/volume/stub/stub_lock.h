@@ -15,6 +15,11 @@
 //   2^62 + 3  -                         a process that makes parts for a never-synced file
 //                                       (never_synced.h)
 //
+//   2^62 + 4  -                         a process that has 2^62 only to close the file
+//
+//   2^62 + 5  processes that wait for   -
+//             such a one to give way
+//
 // kChange and kMapped exclude each other: each side takes its own lock, and releases it if the
 // other side has one.
 //
@@ -41,6 +46,8 @@ enum class StubLock : off_t {
   kParts = kChange + 1,
   kMapped = kChange + 2,
   kRemake = kChange + 3,
+  kClosing = kChange + 4,
+  kWanted = kChange + 5,
 };
 
 // Takes, changes or (F_UNLCK) releases the lock of this open file description, at once. EBUSY:
@@ -48,7 +55,8 @@ enum class StubLock : off_t {
 // writing.
 Result<void> lock_stub(int stub_fd, StubLock lock, short type);
 
-// Takes kChange with this type, or kMapped shared. EBUSY also if the other of the two is held.
+// Takes kChange with this type, or kMapped shared. EBUSY also if the other of the two is held. Waits
+// for a process that only closes the file, at most some seconds: that gives way when it is asked to.
 Result<void> lock_to_change(int stub_fd, short type);
 Result<void> lock_to_map(int stub_fd);
 

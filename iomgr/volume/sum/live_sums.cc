@@ -72,7 +72,7 @@ void LiveSums::open_part(uint32_t d, uint64_t part_bytes, bool is_closed) {
   }
   part.file = std::move(*opened);
   part.kind = Part::Kind::kBlocks;
-  is_dirty_ = is_dirty_ || part.header.covered_bytes != part_bytes;
+  is_dirty_ = is_dirty_ || (part.header.covered_bytes != part_bytes && !part.header.is_partial);
   // A killed writer may have left regions dirty.
   std::vector<uint8_t> bytes(kSumRegionsMax);
   const ssize_t got = ::pread(part.file.fd(), bytes.data(), bytes.size(), kSumRegionsAt);
@@ -244,17 +244,62 @@ int LiveSums::cut(uint64_t size_bytes) {
   return error;
 }
 
-void LiveSums::want_all(uint64_t bytes_per_second) {
+int LiveSums::want_all(uint64_t size_bytes, SumWork work) {
   MutexLock lock(mu_);
-  rate_ = bytes_per_second;
+  wants_all_ = true;
+  work_ = std::move(work);
   for (uint32_t d = 0; d < volume_.device_count(); ++d) {
     Part& part = parts_[d];
-    if (part.kind == Part::Kind::kLeft && !part.is_lost) {
-      part.kind = Part::Kind::kFresh;
-      is_dirty_ = true;
+    const uint64_t bytes = file_.map().part_size(d, size_bytes);
+    if (part.kind == Part::Kind::kLeft && !part.is_lost) part.kind = Part::Kind::kFresh;
+    if (part.kind == Part::Kind::kFresh && bytes > kSmallPartMax) {
+      if (const int error = make_file(d, bytes); error != 0) return error;
     }
-    is_dirty_ = is_dirty_ || (part.kind == Part::Kind::kFresh && !part.is_small_summed);
+    const bool lacks_small = part.kind == Part::Kind::kFresh && !part.is_small_summed;
+    const bool lacks_some = part.kind == Part::Kind::kBlocks && part.header.covered_bytes != bytes;
+    is_dirty_ = is_dirty_ || lacks_small || lacks_some;
   }
+  return 0;
+}
+
+void LiveSums::give_way_if(std::function<bool()> is_asked_to) {
+  is_asked_to_go_ = std::move(is_asked_to);
+}
+
+// Makes an empty `.sum`, durably.
+int LiveSums::make_file(uint32_t d, uint64_t part_bytes) {
+  Part& part = parts_[d];
+  const PartOf whose = which(d);
+  Result<SumFile> made = SumFile::create(whose, part_fd(d), d, part_bytes);
+  if (!made) return made.error().code;
+  if (part.header = {};
+      made->read_header(&part.header).value_or(SumVerdict::kDamaged) != SumVerdict::kGood) {
+    return EIO;
+  }
+  part.header.is_partial = wants_all_;
+  int error = wants_all_ ? made->write_header(&part.header) : 0;
+  if (error == 0 && wants_all_) error = made->sync();
+  if (error == 0) error = sync_names(whose.root_fd, PartSumName(whose.file_id).directory());
+  if (error == 0) error = sync_names(whose.root_fd, kSums);
+  if (error != 0) return error;
+  part.file = std::move(*made);
+  part.kind = Part::Kind::kBlocks;
+  const uint64_t spoiled = part.is_small_damaged ? sum_block_count(part.small_bytes) : 0;
+  for (uint64_t block = 0; block < spoiled; ++block) part.damaged.insert(block);
+  // The size of regions may have changed; writes in flight are noted in the smallest one.
+  if (part.header.region_bytes != kSumRegionMin) regroup(part);
+  return 0;
+}
+
+void LiveSums::regroup(Part& part) {
+  std::unordered_map<uint64_t, Region> larger;
+  for (const auto& [r, region] : part.regions) {
+    Region& to = larger[r * kSumRegionMin / part.header.region_bytes];
+    // Counts a write over several too often: the region stays dirty for longer.
+    to.writes += region.writes;
+    to.all = to.all || region.has_changed();
+  }
+  part.regions = std::move(larger);
 }
 
 int LiveSums::sync() {

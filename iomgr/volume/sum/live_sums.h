@@ -15,6 +15,9 @@
 // first: if it was damaged already, it keeps a failing sum. In regions left dirty by a killed
 // writer, update() computes all sums anew, because the changed blocks are unknown.
 //
+// A long update() writes the header every few seconds. What holds then, a killed or interrupted one
+// need not do again.
+//
 // Memory: 512 bytes for each 16 MiB changed since the last update(), and 1 MiB during it.
 //
 // Threads: everything is safe from any; one update() at a time.
@@ -22,6 +25,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
@@ -33,6 +37,13 @@
 #include "iomgr/volume/sum/verify.h"
 
 namespace graphlane {
+
+// How sums are made for old files.
+struct SumWork {
+  uint64_t bytes_per_second = 0;  // read of each part; 0: no limit
+  // Optional: is told the bytes that have been summed, from any thread.
+  std::function<void(uint64_t bytes)> summed = {};
+};
 
 class LiveSums {
  public:
@@ -57,9 +68,14 @@ class LiveSums {
   bool any_small_summed();
   int forget_small(bool durably);
 
-  // The next update() computes missing checksums, reading each part at this rate; 0: no limit. Lost
-  // checksums stay lost, because the bytes may be damaged, too.
-  void want_all(uint64_t bytes_per_second);
+  // The next update() computes missing checksums. Lost ones stay lost, because the bytes may be
+  // damaged, too. Makes the files for them, durably: they cover nothing yet. Then note_in() the
+  // records, durably, before update(): a killed update() is continued only by what they say. 0 or an
+  // errno.
+  int want_all(uint64_t size_bytes, SumWork work);
+
+  // Lets update() end with EAGAIN as soon as this is true.
+  void give_way_if(std::function<bool()> is_asked_to);
 
   // Whether something has changed since the last update().
   bool is_dirty();
@@ -114,6 +130,8 @@ class LiveSums {
 
   void open_part(uint32_t d, uint64_t part_bytes, bool is_closed) REQUIRES(mu_);
   int forget_small_of(uint32_t d, bool durably) REQUIRES(mu_);
+  int make_file(uint32_t d, uint64_t part_bytes) REQUIRES(mu_);
+  static void regroup(Part& part);
   PartOf which(uint32_t d) const;
   int part_fd(uint32_t d) const { return file_.parts().buffered(d); }
   // Regions [first, end) to be marked dirty.
@@ -131,7 +149,9 @@ class LiveSums {
   const StripedFile& file_;
   Mutex mu_;
   bool is_dirty_ GUARDED_BY(mu_) = false;
-  uint64_t rate_ GUARDED_BY(mu_) = 0;  // bytes a second; 0: no limit
+  bool wants_all_ GUARDED_BY(mu_) = false;
+  SumWork work_;                          // constant during update()
+  std::function<bool()> is_asked_to_go_;  // the same
   std::array<Part, kDeviceCountMax> parts_ GUARDED_BY(mu_);
 };
 

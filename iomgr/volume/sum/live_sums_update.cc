@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <iterator>
 #include <map>
 
@@ -20,6 +21,7 @@ namespace graphlane {
 namespace {
 
 constexpr uint64_t kUpdateChunk = 1 << 20;
+constexpr auto kKeepInterval = std::chrono::seconds(2);
 // XORed to the sum of a damaged block, so that it still fails after a write to a part of it.
 constexpr uint32_t kSpoiled = 0xffffffff;
 
@@ -35,7 +37,7 @@ class LiveSums::Update {
         d_(d),
         part_bytes_(part_bytes),
         generation_(generation),
-        pace_(sums.rate_) {}
+        pace_(sums.work_.bytes_per_second) {}
 
   // 0 or an errno.
   int run() {
@@ -43,10 +45,12 @@ class LiveSums::Update {
     if (const int error = begin(); error != 0 || is_left_) return error;
     int error = sum_changed();
     if (error == 0) error = sum_tail();
+    if (error == EINTR || error == EAGAIN) (void)keep();
     if (error == 0) error = part_.file.sync();
     MutexLock lock(sums_.mu_);
-    if (error == 0) error = part_.cuts == cuts_ ? commit() : EAGAIN;
+    if (error == 0) error = part_.cuts == cuts_ ? commit(target_) : EAGAIN;
     part_.is_updating = false;
+    if (error == 0) error = finish();
     if (error != 0) put_back();
     return error;
   }
@@ -87,22 +91,30 @@ class LiveSums::Update {
     is_left_ = part_.kind == Part::Kind::kLeft;
     if (is_left_) return 0;
     if (part_.kind == Part::Kind::kFresh) {
-      if (const int error = make_file(); error != 0) return error;
+      if (const int error = sums_.make_file(d_, part_bytes_); error != 0) return error;
     }
     cuts_ = part_.cuts;
     covered_ = part_.header.covered_bytes;
     target_ = std::min(part_bytes_, part_.header.region_bytes * kSumRegionsMax);
+    leaves_tail_ = part_.header.is_partial && !sums_.wants_all_;
+    if (leaves_tail_) target_ = std::min(target_, covered_);
+    tail_ = covered_;
     const bool extends_block = covered_ % kBlockSize != 0 && covered_ < target_;
     if (extends_block) {
       // Its sum is about to cover more bytes than the header says.
       sums_.verify_block(d_, covered_ / kBlockSize);
       std::array<Mark, kDeviceCountMax> marks{};
-      const uint64_t r = part_.header.region_of(covered_);
+      const uint64_t r = extended_region_ = part_.header.region_of(covered_);
       if (!part_.regions[r].is_marked) marks[d_] = {.first = r, .end = r + 1};
       if (const int error = sums_.mark(sums_.volume_.device_count(), marks); error != 0) {
         return error;
       }
     }
+    // A hole's sums are not written, so none that an earlier update() computed may be there.
+    struct stat st;
+    const auto end = static_cast<off_t>(sum_at(sum_block_count(covered_)));
+    const int file = part_.file.fd();
+    if (::fstat(file, &st) != 0 || (st.st_size > end && ::ftruncate(file, end) != 0)) return errno;
     note_tail();
     take_changed();
     part_.is_updating = true;
@@ -122,37 +134,6 @@ class LiveSums::Update {
         region.changed[(b - first) / 64] |= uint64_t{1} << (b - first) % 64;
       }
     }
-  }
-
-  int make_file() {
-    const PartOf which = sums_.which(d_);
-    Result<SumFile> made = SumFile::create(which, fd(), d_, part_bytes_);
-    if (!made) return made.error().code;
-    if (const int error = sync_names(which.root_fd, PartDirectory(PartName(which.file_id)).c_str());
-        error != 0) {
-      return error;
-    }
-    if (made->read_header(&part_.header).value_or(SumVerdict::kDamaged) != SumVerdict::kGood) {
-      return EIO;
-    }
-    part_.file = std::move(*made);
-    part_.kind = Part::Kind::kBlocks;
-    const uint64_t spoiled = part_.is_small_damaged ? sum_block_count(part_.small_bytes) : 0;
-    for (uint64_t block = 0; block < spoiled; ++block) part_.damaged.insert(block);
-    // The size of regions may have changed; writes in flight are noted in the smallest one.
-    if (part_.header.region_bytes != kSumRegionMin) regroup(part_.header.region_bytes);
-    return 0;
-  }
-
-  void regroup(uint64_t region_bytes) {
-    std::unordered_map<uint64_t, Region> larger;
-    for (const auto& [r, region] : part_.regions) {
-      Region& to = larger[r * kSumRegionMin / region_bytes];
-      // counts a write over several too often: it stays dirty for longer
-      to.writes += region.writes;
-      to.all = to.all || region.has_changed();
-    }
-    part_.regions = std::move(larger);
   }
 
   // Takes the changed blocks of regions without a write in flight.
@@ -189,7 +170,8 @@ class LiveSums::Update {
     const uint64_t per_region = part_.header.region_bytes / kBlockSize;
     const uint64_t end =
         std::min(covered_, target_) / kBlockSize + (std::min(covered_, target_) % kBlockSize != 0);
-    for (const auto& [r, region] : taken_) {
+    while (!taken_.empty()) {
+      const auto& [r, region] = *taken_.begin();
       uint64_t first = r * per_region;
       const uint64_t last = std::min(first + per_region, end);
       while (first < last) {
@@ -210,6 +192,8 @@ class LiveSums::Update {
         }
         first = run_end;
       }
+      taken_.erase(taken_.begin());
+      if (const int error = keep_sometimes(); error != 0) return error;
     }
     return 0;
   }
@@ -219,7 +203,7 @@ class LiveSums::Update {
     uint64_t at = covered_ / kBlockSize * kBlockSize;
     while (at < target_) {
       const off_t data = ::lseek(fd(), static_cast<off_t>(at), SEEK_DATA);
-      if (data < 0 && errno == ENXIO) return extend_file();
+      if (data < 0 && errno == ENXIO) break;
       if (data > static_cast<off_t>(at)) {
         at = std::max(at, static_cast<uint64_t>(data) / kBlockSize * kBlockSize);
       }
@@ -227,10 +211,32 @@ class LiveSums::Update {
       const uint64_t end =
           hole < 0 ? target_ : std::min(target_, round_up(static_cast<uint64_t>(hole), kBlockSize));
       if (at >= target_) break;
-      if (const int error = sum_run(at, end); error != 0) return error;
-      at = std::max(end, at + 1);
+      const uint64_t from = at;
+      while (at < end) {
+        const uint64_t to = std::min(end, at + kUpdateChunk);
+        if (const int error = sum_run(at, to); error != 0) return error;
+        at = tail_ = to;
+        if (const int error = keep_sometimes(); error != 0) return error;
+      }
+      at = std::max(at, from + kBlockSize);
     }
+    tail_ = target_;
     return extend_file();
+  }
+
+  int keep_sometimes() {
+    return std::chrono::steady_clock::now() - kept_ < kKeepInterval ? 0 : keep();
+  }
+
+  // Makes the sums that were computed so far hold, so that they are not computed again if this ends
+  // early.
+  int keep() {
+    if (const int error = part_.file.sync(); error != 0) return error;
+    MutexLock lock(sums_.mu_);
+    if (part_.cuts != cuts_) return EAGAIN;
+    const int error = commit(std::min(tail_, target_));
+    kept_ = std::chrono::steady_clock::now();
+    return error;
   }
 
   // Makes the file end behind the last sum, even if that is a hole's.
@@ -247,6 +253,7 @@ class LiveSums::Update {
     std::vector<uint32_t> sums(buffer.size() / kBlockSize);
     for (uint64_t at = begin; at < end; at += buffer.size()) {
       if (!check_interrupt()) return EINTR;
+      if (sums_.is_asked_to_go_ && sums_.is_asked_to_go_()) return EAGAIN;
       const uint64_t length = std::min<uint64_t>(buffer.size(), end - at);
       const Result<size_t> got = pread_full(fd(), buffer.data(), length, at);
       if (!got) return got.error().code;
@@ -260,34 +267,42 @@ class LiveSums::Update {
           error != 0) {
         return error;
       }
+      if (sums_.work_.summed) sums_.work_.summed(length);
       pace_.moved(length);
     }
     return 0;
   }
 
-  // The sums are durable. Blocks changed since are marked dirty before they become covered.
-  int commit() {
+  // Whether blocks of the region changed, and have no new sums yet.
+  bool is_busy(uint64_t r, const Region& region) const {
+    const bool is_extended = r == extended_region_ && tail_ == covered_;
+    return region.writes > 0 || region.has_changed() || taken_.contains(r) || is_extended;
+  }
+
+  // The sums up to there are durable. Blocks changed since are marked dirty before they become
+  // covered.
+  int commit(uint64_t covered) {
     std::array<Mark, kDeviceCountMax> marks{};
-    const uint64_t regions = target_ == 0 ? 0 : part_.header.region_of(target_ - 1) + 1;
+    const uint64_t regions = covered == 0 ? 0 : part_.header.region_of(covered - 1) + 1;
     for (const auto& [r, region] : part_.regions) {
-      const bool is_busy = region.writes > 0 || region.has_changed();
-      if (!is_busy || region.is_marked || r >= regions) continue;
+      if (!is_busy(r, region) || region.is_marked || r >= regions) continue;
       marks[d_].first = marks[d_].end == 0 ? r : std::min(marks[d_].first, r);
       marks[d_].end = std::max(marks[d_].end, r + 1);
     }
     if (const int error = sums_.mark(sums_.volume_.device_count(), marks); error != 0) return error;
-    part_.header.covered_bytes = target_;
+    part_.header.covered_bytes = covered;
     part_.header.generation = generation_;
+    if (covered == part_bytes_) part_.header.is_partial = false;
     int error = part_.file.write_header(&part_.header);
     is_quiet_ = true;
     for (auto entry = part_.regions.begin(); entry != part_.regions.end();) {
       const Region& region = entry->second;
-      const bool is_busy = region.writes > 0 || region.has_changed();
-      is_quiet_ = is_quiet_ && !is_busy;
-      if (error == 0 && region.is_marked && !is_busy) {
+      const bool stays = is_busy(entry->first, region);
+      is_quiet_ = is_quiet_ && !stays;
+      if (error == 0 && region.is_marked && !stays) {
         error = part_.file.set_regions(entry->first, 1, kRegionClean);
       }
-      if (is_busy) {
+      if (stays) {
         ++entry;
       } else {
         entry = part_.regions.erase(entry);
@@ -297,9 +312,12 @@ class LiveSums::Update {
     part_.ahead = 1;
     if (error == 0) error = part_.file.sync();
     if (error == 0) error = part_.file.write_header(&part_.header);  // the other slot
-    if (error == 0 && target_ < part_bytes_) error = widen();
-    if (error == 0 && !is_quiet_) sums_.is_dirty_ = true;
     return error;
+  }
+
+  int finish() {
+    if (!is_quiet_) sums_.is_dirty_ = true;
+    return target_ < part_bytes_ && !leaves_tail_ ? widen() : 0;
   }
 
   // Makes the regions larger, if the part has more than the file has room for. Only while all are
@@ -320,11 +338,15 @@ class LiveSums::Update {
   const uint64_t part_bytes_;
   const uint32_t generation_;
   Pace pace_;
+  std::chrono::steady_clock::time_point kept_ = std::chrono::steady_clock::now();
   bool is_left_ = false;
+  bool leaves_tail_ = false;  // for `check --checksum`
   bool is_quiet_ = true;
   uint32_t cuts_ = 0;
   uint64_t covered_ = 0;
   uint64_t target_ = 0;
+  uint64_t tail_ = 0;                      // has sums up to there
+  uint64_t extended_region_ = UINT64_MAX;  // of a block that was covered in part
   std::map<uint64_t, Region> taken_;
   std::unordered_set<uint64_t> damaged_;
 };

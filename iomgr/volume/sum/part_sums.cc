@@ -203,6 +203,21 @@ int PartSums::verify_small(uint32_t d, int fd, uint64_t part_offset, std::span<c
   return EIO;
 }
 
+std::optional<SumDamage> PartSums::find_damage(uint32_t d, int fd, ByteRange run) const {
+  if (kinds_[d] == Kind::kLost) return SumDamage{.run = run, .verdict = verdicts_[d]};
+  const ScratchBlock scratch;
+  if (scratch.bytes() == nullptr) return {};
+  for (uint64_t at = run.offset / kBlockSize * kBlockSize; at < run.end(); at += kBlockSize) {
+    const Result<size_t> got = pread_full(fd, scratch.bytes(), kBlockSize, at);
+    if (!got || *got == 0) return {};
+    const iovec memory{.iov_base = scratch.bytes(), .iov_len = *got};
+    if (verify(d, fd, at, {&memory, 1}, *got) == 0) continue;
+    if (kinds_[d] == Kind::kSmall) return SumDamage{.run = {0, small_bytes_[d]}};
+    return SumDamage{.run = {at, *got}};
+  }
+  return {};
+}
+
 int PartSums::mark(uint32_t d, int part_fd, ByteRange run) const {
   // The checksums may be valid, but cannot be marked.
   if (kinds_[d] == Kind::kLost && errors_[d] != 0 && !is_final(errors_[d])) {

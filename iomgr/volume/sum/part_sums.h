@@ -17,6 +17,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "iomgr/volume/stub/part_record_io.h"
@@ -46,6 +47,11 @@ struct SumFailure {
   // of the checksum file; kGood: the block at part_offset fails
   SumVerdict verdict = SumVerdict::kGood;
 };
+// Damage in a part: the bytes that cannot be believed, and why.
+struct SumDamage {
+  ByteRange run;
+  SumVerdict verdict = SumVerdict::kGood;  // of the checksum file; kGood: the bytes differ
+};
 using TellSumFailure = void (*)(const SumFailure& failure);
 inline std::atomic<TellSumFailure> tell_sum_failure{nullptr};
 
@@ -63,12 +69,16 @@ class PartSums {
   void set_verifies(bool verifies) { verifies_ = verifies; }
   int fd(uint32_t d) const { return files_[d].fd(); }  // -1: none
   bool is_lost(uint32_t d) const { return kinds_[d] == Kind::kLost; }
+  SumVerdict verdict(uint32_t d) const { return verdicts_[d]; }  // why they are lost
   bool has_blocks(uint32_t d) const { return kinds_[d] == Kind::kBlocks; }
 
   // Verifies bytes that were read from the part by `fd`. 0, EIO, or an errno: they cannot be
   // verified.
   int verify(uint32_t d, int fd, uint64_t part_offset, std::span<const iovec> memory,
              uint64_t length_bytes) const;
+
+  // The first damage in the run, which verify() has refused: block by block, for a message.
+  std::optional<SumDamage> find_damage(uint32_t d, int fd, ByteRange run) const;
 
   // Call it before bytes of a part change, without a mount. `run` is of the part. 0 or an errno.
   int mark(uint32_t d, int part_fd, ByteRange run) const;

@@ -25,10 +25,13 @@ struct PackedSumHeader {
   uint32_t region_log2;
   uint64_t sequence;
   uint64_t covered_bytes;
-  uint8_t reserved[12];
+  uint32_t flags;
+  uint8_t reserved[8];
   uint32_t checksum;
 };
 static_assert(sizeof(PackedSumHeader) == kSumHeaderSize);
+
+constexpr uint32_t kPartialFlag = 1;
 
 constexpr uint32_t kCrcOfZeros = 0x98f94189;  // of 4096; checked by SumFormatTest
 
@@ -59,6 +62,7 @@ SumHeaderBytes encode_sum_header(const SumHeader& header, const Uuid& volume, co
       .region_log2 = static_cast<uint32_t>(std::countr_zero(header.region_bytes)),
       .sequence = header.sequence,
       .covered_bytes = header.covered_bytes,
+      .flags = header.is_partial ? kPartialFlag : 0,
       .reserved = {},
       .checksum = 0};
   std::memcpy(packed.magic, kMagic, sizeof kMagic);
@@ -89,7 +93,8 @@ SumVerdict decode_sum_header(std::span<const uint8_t> bytes, const Uuid& volume,
              .generation = packed.generation,
              .sequence = packed.sequence,
              .region_bytes = uint64_t{1} << packed.region_log2,
-             .covered_bytes = packed.covered_bytes};
+             .covered_bytes = packed.covered_bytes,
+             .is_partial = (packed.flags & kPartialFlag) != 0};
   return SumVerdict::kGood;
 }
 

@@ -72,6 +72,8 @@ struct SumHeader {
   uint64_t region_bytes = kSumRegionMin;
   // Bytes from the beginning of the part.
   uint64_t covered_bytes = 0;
+  // The sums of an old part in the making: what is not covered waits for `check --checksum`.
+  bool is_partial = false;
 
   uint64_t region_of(uint64_t part_offset) const { return part_offset / region_bytes; }
   friend bool operator==(const SumHeader&, const SumHeader&) = default;

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <future>
 #include <random>
+#include <thread>
 
 #include "iomgr/io/lanes.h"
 #include "iomgr/volume/stub/stub_lock.h"
@@ -264,6 +265,18 @@ TEST_F(LiveFileTest, MappingAndChangingExcludeEachOther) {
   EXPECT_EQ(lock_to_map(mapper.get()).error().code, EBUSY);
   EXPECT_TRUE(lock_stub(other.get(), StubLock::kChange, F_UNLCK));
   EXPECT_TRUE(lock_to_map(mapper.get()));
+}
+
+TEST_F(LiveFileTest, AProcessThatOnlyClosesTheFileGivesWay) {
+  make(random_bytes(10'000));
+  const Fd other(::open(in_volume("f").c_str(), O_RDWR | O_CLOEXEC));
+  auto closing = opened();
+  EXPECT_EQ(lock_to_change(other.get(), F_RDLCK).error().code, EBUSY);  // at once
+  closing->give_way();
+  std::thread writer([&] { EXPECT_TRUE(lock_to_change(other.get(), F_RDLCK)); });
+  while (!is_stub_locked(closing->stub_fd(), StubLock::kWanted, F_WRLCK)) std::this_thread::yield();
+  closing.reset();
+  writer.join();
 }
 
 // A reader may go on with the parts that a writer opened, after the writer has closed.

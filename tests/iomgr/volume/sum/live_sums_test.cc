@@ -11,6 +11,7 @@
 #include "iomgr/base/files/file_io.h"
 #include "iomgr/volume/parts/live_file.h"
 #include "iomgr/volume/parts/parts.h"
+#include "iomgr/volume/stub/stub_lock.h"
 #include "tests/iomgr/volume_fixture.h"
 
 namespace graphlane {
@@ -105,6 +106,25 @@ class LiveSumsTest : public VolumeFixture {
 };
 
 constexpr uint64_t kSumsBytes = 600'123;
+
+// What had its sums when another process wanted the file holds, and a later close goes on there.
+TEST_F(LiveSumsTest, ACloseThatGivesWayKeepsWhatItHasDone) {
+  make(kSumsBytes);
+  const uint64_t size = kSumsBytes + (9 << 20);
+  put(kSumsBytes, random_bytes(9 << 20, 3));
+  const Fd other(::open(in_volume("f").c_str(), O_RDWR | O_CLOEXEC));
+  live_->give_way();
+  ASSERT_TRUE(lock_stub(other.get(), StubLock::kWanted, F_RDLCK));
+  const uint64_t count = live_->change_count();
+  ASSERT_TRUE(live_->sync(true));
+  EXPECT_EQ(live_->close(count).error().code, EAGAIN);
+  die();
+  EXPECT_EQ(scrub().failed, 0u);
+  ASSERT_TRUE(lock_stub(other.get(), StubLock::kWanted, F_UNLCK));
+  open();
+  close();
+  expect_all_verified(size);
+}
 
 TEST_F(LiveSumsTest, InPlaceWritesAreUnverifiedUntilClose) {
   make(kSumsBytes);

@@ -61,7 +61,8 @@ TEST(SumFormatTest, AHeaderIsReadBack) {
                          .generation = 7,
                          .sequence = 9,
                          .region_bytes = 2 * kSumRegionMin,
-                         .covered_bytes = 123456};
+                         .covered_bytes = 123456,
+                         .is_partial = true};
   const SumHeaderBytes bytes = encode_sum_header(header, kVolume, kFile);
   SumHeader read;
   ASSERT_EQ(decode_sum_header(bytes, kVolume, kFile, kOrdinal, &read), SumVerdict::kGood);

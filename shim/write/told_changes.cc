@@ -1,0 +1,32 @@
+#include "shim/write/told_changes.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "iomgr/base/files/reopen.h"
+#include "iomgr/base/sys.h"
+#include "iomgr/volume/sum/scratch_block.h"
+#include "shim/base/settings.h"
+
+namespace graphlane::shim {
+
+void tell_of_change(const OpenFile& file) {
+  const char* const list_path = settings().changes;
+  if (list_path == nullptr || file.told.exchange(true, std::memory_order_relaxed)) return;
+  const int saved_errno = errno;
+  const ScratchBlock path;
+  if (path.bytes() != nullptr) {
+    const long length = ::syscall(SYS_readlinkat, AT_FDCWD, ProcPath(file.stub_fd).c_str(),
+                                  path.bytes(), kBlockSize - 1);
+    const Fd list(sys::openat(AT_FDCWD, list_path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY));
+    if (list && length > 0 && length < static_cast<long>(kBlockSize - 1)) {
+      path.bytes()[length] = '\0';
+      // One call: the entries of several programs do not mix.
+      (void)!::syscall(SYS_write, list.get(), path.bytes(), length + 1);
+    }
+  }
+  errno = saved_errno;
+}
+
+}  // namespace graphlane::shim
