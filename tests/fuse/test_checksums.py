@@ -275,7 +275,7 @@ def flip(part: Path, at: int) -> None:
 
 
 def test_making_checksums_resumes_within_a_file(graphlane, tmp_path):
-    """What a killed run has summed holds, and is not summed anew: a block that is damaged then is found."""
+    """The checksums that a killed run has made hold. They are not made anew: a block that is damaged later is found."""
     made = graphlane.create(tmp_path, 2, depth="64K")
     (tmp_path / "data").write_bytes(random.Random(7).randbytes(48 << 20))
     graphlane("import", tmp_path / "data", made.path)

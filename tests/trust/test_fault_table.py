@@ -320,3 +320,92 @@ def test_a_graph_engine_does_not_compute_on_damage(graphlane, tmp_path, kind, al
             _write(part, size // 2, bytes([part.read_bytes()[size // 2] ^ 1]))
     done = graphlane("algo", algorithm, tmp_path / "vol/graph", check=False)
     assert done.returncode != 0 and "do not match their checksum" in done.stderr, done.stdout + done.stderr
+
+
+# How a file got its last bytes, from its first content. The last byte of each is damaged afterwards.
+def _appended(fd, size):
+    os.pwrite(fd, random.Random(size).randbytes(size // 3 + 1), size)
+
+
+def _truncated(fd, size):
+    os.ftruncate(fd, size - size // 3)
+
+
+def _punched(fd, size):
+    subprocess.run(["fallocate", "-p", "-o", str(size // 2), "-l", str(size - size // 2), f"/proc/self/fd/{fd}"], check=True,
+                   pass_fds=[fd])
+
+
+def _extended(fd, size):
+    os.ftruncate(fd, size + size // 3 + 1)
+
+
+def _rewritten(fd, size):
+    os.pwrite(fd, random.Random(size).randbytes(size // 3 + 1), size - size // 3 - 1)
+
+
+CHANGES = [_appended, _truncated, _punched, _extended, _rewritten]
+# One byte, blocks, parts of just more than one unit (which has no checksums of blocks), several units.
+SIZES = [1, 4097, DEVICES * DEPTH, DEVICES * DEPTH + 1, 9 * DEPTH + 5000]
+WHOLE_READER = """
+import json, os, sys
+found = {}
+for name in filter(lambda name: name[0] != ".", os.listdir(sys.argv[1])):
+    fd, got, bad = os.open(f"{sys.argv[1]}/{name}", os.O_RDONLY), bytearray(), []
+    for at in range(0, os.fstat(fd).st_size, 4096):
+        try:
+            got[at:] = os.pread(fd, 4096, at)
+        except OSError as error:
+            bad.append(at // 4096)
+            got[at:] = bytes(4096)
+    found[name] = [got.hex(), bad]
+    os.close(fd)
+json.dump(found, sys.stdout)
+"""
+
+
+def test_files_that_changed_are_compared_to_their_last_byte(graphlane, fuse, tmp_path):
+    devices = [tmp_path / f"d{i}" for i in range(DEVICES)]
+    for device in devices:
+        device.mkdir()
+    graphlane("create", tmp_path / "vol", "--verify=read", "--stripe-depth", DEPTH,
+              *(word for device in devices for word in ("--device", device)))
+    made, source, at = Volume(tmp_path / "vol", devices), tmp_path / "source", tmp_path / "mnt"
+    source.mkdir()
+    names = [(f"{size}{change.__name__}", size, change) for size in SIZES for change in CHANGES]
+    for name, size, _ in names:
+        (source / name).write_bytes(random.Random(name).randbytes(size))
+    graphlane("import", "--stripe", "*", "--min-size", 1, f"{source}/.", made.path)
+    right, bad = {}, {}
+    with graphlane.mounted(made, at):
+        for name, size, change in names:
+            for top in (source, at):
+                fd = os.open(top / name, os.O_RDWR)
+                change(fd, size)
+                os.close(fd)
+            right[name] = (source / name).read_bytes()
+    for name, *_ in names:
+        stub = (made.path / name).read_bytes()
+        last = len(right[name]) - 1
+        bad[name] = []
+        device = devices[(last // DEPTH + int.from_bytes(stub[60:64], "little")) % DEVICES]
+        part = next(device.glob(f"*/parts/*/{stub[32:48].hex()}"))
+        place = last // (DEPTH * DEVICES) * DEPTH + last % DEPTH
+        _write(part, place, bytes([right[name][-1] ^ 1]))
+        # A part of one unit has one checksum.
+        first = last // DEPTH * DEPTH // 4096 if part.stat().st_size <= DEPTH else last // 4096
+        bad[name] = list(range(first, last // 4096 + 1))
+        with open(part, "rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    reads = [sys.executable, "-c", WHOLE_READER]
+    with graphlane.mounted(made, at):
+        ways = [run(*reads, at).stdout]
+    ways.append(graphlane("run", "--no-mount", "--", *reads, made.path, env={**os.environ, **PRELOADED}).stdout)
+    for found in map(json.loads, ways):
+        for name, content in right.items():
+            expected = bytearray(content)
+            for block in bad[name]:
+                expected[block * 4096:(block + 1) * 4096] = bytes(4096)
+            got, failed = found[name]
+            assert failed == bad[name], name
+            assert bytes.fromhex(got)[:len(content)] == expected[:len(content)], name

@@ -107,7 +107,7 @@ class LiveSumsTest : public VolumeFixture {
 
 constexpr uint64_t kSumsBytes = 600'123;
 
-// What had its sums when another process wanted the file holds, and a later close goes on there.
+// The sums that were made before another process wanted the file hold. A later close goes on there.
 TEST_F(LiveSumsTest, ACloseThatGivesWayKeepsWhatItHasDone) {
   make(kSumsBytes);
   const uint64_t size = kSumsBytes + (9 << 20);
