@@ -58,19 +58,6 @@ Failure open_devices_of(int fd, const Layout& layout, VolumeDevices* volume, Dev
   return failure;
 }
 
-namespace {
-
-PartRecord record_of(const Layout& layout, uint32_t device_index, uint8_t flags) {
-  return {.flags = flags,
-          .ordinal = device_index,
-          .geometry = layout.geometry,
-          .generation = layout.generation,
-          .stub = layout.identity,
-          .boot_tag = boot_tag_now()};
-}
-
-}  // namespace
-
 int create_parts(const Devices& devices, const Layout& layout) {
   for (uint32_t d = 0; d < devices.roots().size(); ++d) {
     const int root = devices.roots()[d];
@@ -78,7 +65,7 @@ int create_parts(const Devices& devices, const Layout& layout) {
     int error = part ? 0 : part.error().code;
     if (part) {
       error = write_part_record(part->get(), part_of(root, layout),
-                                record_of(layout, d, PartRecord::kMaking));
+                                part_record_of(layout, d, PartRecord::kMaking));
     }
     if (error != 0) {
       remove_parts(devices, layout);
@@ -93,7 +80,7 @@ int bind_parts(const Devices& devices, const Layout& layout, int stub_fd) {
     const int root = devices.roots()[d];
     const Fd part = open_part(root, layout.file_id);
     if (!part) return errno;
-    const PartRecord record = record_of(layout, d, PartRecord::kNew);
+    const PartRecord record = part_record_of(layout, d, PartRecord::kNew);
     if (const int error = write_part_record(part.get(), part_of(root, layout), record);
         error != 0) {
       return error;

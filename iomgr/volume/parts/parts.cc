@@ -27,16 +27,6 @@ Error part_error(const Volume& volume, uint32_t device_index, const Uuid& file_i
                     action, std::strerror(code));
 }
 
-PartRecord record_of(const Layout& layout, uint32_t device_index, uint8_t flags) {
-  return {.flags = flags,
-          .ordinal = device_index,
-          .geometry = layout.geometry,
-          .generation = layout.generation,
-          .stub = layout.identity,
-          .synced_bytes = layout.state == FileState::kClosed ? layout.logical_size : 0,
-          .boot_tag = layout.state == FileState::kOpen ? boot_tag_now() : 0};
-}
-
 // Makes a part of its final size. Writes the record first, so that after a kill the part says
 // `making`. 0 or an errno.
 int create_sized_part(int root_fd, const Layout& layout, uint32_t device_index, bool allocate,
@@ -44,7 +34,7 @@ int create_sized_part(int root_fd, const Layout& layout, uint32_t device_index, 
   Result<Fd> opened = create_part(root_fd, layout.file_id);
   if (!opened) return opened.error().code;
   *made = std::move(*opened);
-  PartRecord record = record_of(layout, device_index, PartRecord::kMaking);
+  PartRecord record = part_record_of(layout, device_index, PartRecord::kMaking);
   record.synced_bytes = 0;
   if (const int error = write_part_record(made->get(), part_of(root_fd, layout), record);
       error != 0) {
@@ -89,7 +79,7 @@ Outcome<void> bind_parts(const Volume& volume, std::span<const int> parts, const
                          const std::function<void(PartRecord&)>& change) {
   for (uint32_t d = 0; d < parts.size(); ++d) {
     const PartOf part = part_of(volume.devices()[d].root_fd.get(), layout);
-    PartRecord record = record_of(layout, d, flags);
+    PartRecord record = part_record_of(layout, d, flags);
     if (change) change(record);
     int error = write_part_record(parts[d], part, record);
     copy_access(stub_fd, parts[d]);

@@ -235,6 +235,17 @@ int share_part_access(int part_fd, const PartOf& part) {
              : errno;
 }
 
+PartRecord part_record_of(const Layout& layout, uint32_t device_index, uint8_t flags) {
+  const bool is_closed = layout.state == FileState::kClosed;
+  return {.flags = flags,
+          .ordinal = device_index,
+          .geometry = layout.geometry,
+          .generation = layout.generation,
+          .stub = layout.identity,
+          .synced_bytes = is_closed ? layout.logical_size : 0,
+          .boot_tag = is_closed ? 0 : boot_tag_now()};
+}
+
 uint32_t boot_tag_now() {
   static std::atomic<uint32_t> known{0};
   const uint32_t before = known.load(std::memory_order_relaxed);  // orders no other memory

@@ -76,6 +76,10 @@ Fd create_part_sum(const PartOf& part, int part_fd);
 // Gives the part's `.sum`, if there is one, the owner and mode of the part. 0 or an errno.
 int share_part_access(int part_fd, const PartOf& part);
 
+// The record of a part that is bound to the layout's stub. A closed file is synced to its size. Of an
+// open one no byte is synced, and R is 0 in this boot.
+PartRecord part_record_of(const Layout& layout, uint32_t device_index, uint8_t flags);
+
 // Identifies this boot of the machine. Within one boot the page cache survives, so R is valid. 0:
 // it cannot be read now, e.g. without free descriptors. The first answer is kept, because a process
 // lives within one boot.
