@@ -14,8 +14,8 @@ $(eval $(call library,share,$(share_kit)))
 $(eval $(call program,graphlane-share-coordinator,$(share_main),share graphfmt iomgr))
 
 # What a job has of it: all but the coordinator.
-share_coordinator := $(call sources_named,adapters/share,buffer_pool chunk_size coordinator global_table packed_partition packed_store \
-  graph_files label_file label_keeper load_order shared_graph shared_graph_loads snapshots chunk_scheduler worker)
+share_coordinator := $(call sources_named,adapters/share,attach_request buffer_pool chunk_size connections coordinator global_table packed_partition packed_store \
+  graph_files graph_plan graph_table label_file label_keeper load_order shared_graph shared_graph_loads snapshots chunk_scheduler worker)
 SHARE_SOURCES := $(filter-out $(share_coordinator),$(share_kit)) \
   $(patsubst %,graphfmt/%.cc,grid/grid_read sort/line) \
   $(call sources_named,iomgr,error file_io progress size size_text stub)
