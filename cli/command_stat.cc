@@ -15,6 +15,9 @@
 
 #include "cli/command.h"
 #include "iomgr/base/size.h"
+#include "iomgr/read/extent_cache.h"
+#include "iomgr/read/pattern/sequence_predictor.h"
+#include "iomgr/server/shared_cache.h"
 #include "iomgr/server/volume_server.h"
 #include "iomgr/volume/mount_table.h"
 #include "iomgr/volume/volume_files.h"
@@ -186,7 +189,8 @@ void print_cache(const Json& stats) {
       "       {} hit, {} fetched, {} bypassed\n"
       "       prefetched: {}, {} used, {} unused\n",
       size("resident_bytes"), format_size(budget), size("hit_bytes"), size("fetched_bytes"),
-      size("bypassed_bytes"), frames("ahead_frames"), frames("ahead_used"), frames("ahead_wasted"));
+      size("bypassed_bytes"), frames("prefetched_frames"), frames("prefetched_used_frames"),
+      frames("prefetched_unused_frames"));
 }
 
 // Prints prefetches into the page cache for files that are swept in turn
@@ -339,11 +343,16 @@ void print_histogram(const std::vector<DeviceStats>& devices, std::string_view l
   }
 }
 
-// `of`: the section "cache", "sweeps" or "shared".
-void print_of(const Json& stats, std::string_view of, std::string_view labels, const char* key,
-              std::string_view name, std::string_view help, std::string_view type) {
-  fmt::print("# HELP graphlane_{0}_{1} {2}\n# TYPE graphlane_{0}_{1} {3}\n", of, name, help, type);
-  fmt::print("graphlane_{}_{}{{{}}} {}\n", of, name, labels, number(stats.at_or_null(of), key));
+// The counters of a section of the statistics, which has the keys of `Stats`.
+template <class Stats>
+void print_section(const Json& stats, std::string_view section, std::string_view labels) {
+  for_each_counter(Stats(), [&](const CounterName& counter, uint64_t) {
+    const std::string name =
+        fmt::format("graphlane_{}_{}{}", section, counter.key, counter.is_gauge ? "" : "_total");
+    fmt::print("# HELP {0} {1}\n# TYPE {0} {2}\n{0}{{{3}}} {4}\n", name, counter.help,
+               counter.is_gauge ? "gauge" : "counter", labels,
+               number(stats.at_or_null(section), counter.key));
+  });
 }
 
 void print_prometheus(const std::string& mount, const Json& stats) {
@@ -368,33 +377,9 @@ void print_prometheus(const std::string& mount, const Json& stats) {
                   &DeviceStats::wait);
   print_histogram(devices, labels, "service_seconds", "Time of a call on the device.",
                   &DeviceStats::service);
-  const auto cache = [&](const char* key, const char* name, const char* help, const char* type) {
-    print_of(stats, "cache", labels, key, name, help, type);
-  };
-  const auto sweeps = [&](const char* key, const char* help) {
-    print_of(stats, "sweeps", labels, key, fmt::format("{}_total", key), help, "counter");
-  };
-  const auto shared = [&](const char* key, const char* name, const char* help, const char* type) {
-    print_of(stats, "shared", labels, key, name, help, type);
-  };
-  cache("hit_bytes", "hit_bytes_total", "Bytes that hit.", "counter");
-  cache("fetched_bytes", "fetched_bytes_total", "Bytes read into the cache.", "counter");
-  cache("bypassed_bytes", "bypassed_bytes_total", "Bytes read past the cache.", "counter");
-  cache("ahead_frames", "ahead_frames_total", "MiB prefetched.", "counter");
-  cache("ahead_used", "ahead_used_frames_total", "MiB prefetched and used.", "counter");
-  cache("ahead_wasted", "ahead_wasted_frames_total", "MiB prefetched, unused.", "counter");
-  cache("ahead_bytes", "ahead_bytes", "Memory of prefetched frames.", "gauge");
-  cache("resident_bytes", "resident_bytes", "Memory in use.", "gauge");
-  cache("budget_bytes", "budget_bytes", "Memory that may be used.", "gauge");
-  sweeps("prefetched_bytes", "Bytes prefetched into the page cache.");
-  sweeps("used_bytes", "Bytes prefetched and used.");
-  sweeps("unused_bytes", "Bytes prefetched, unused.");
-  shared("hit_bytes", "hit_bytes_total", "Bytes that hit, or that another process was fetching.",
-         "counter");
-  shared("fetched_bytes", "fetched_bytes_total", "Bytes read for several processes.", "counter");
-  shared("rejected_bytes", "rejected_bytes_total", "Bytes rejected without room.", "counter");
-  shared("resident_bytes", "resident_bytes", "Memory in use.", "gauge");
-  shared("budget_bytes", "budget_bytes", "Memory that may be used.", "gauge");
+  print_section<ExtentCacheStats>(stats, "cache", labels);
+  print_section<PrefetchStats>(stats, "sweeps", labels);
+  print_section<SharedStats>(stats, "shared", labels);
 }
 
 // Repeats until an interrupt or the server's end. On a terminal it redraws in place.

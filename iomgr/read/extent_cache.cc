@@ -256,12 +256,12 @@ ExtentCacheStats ExtentCache::stats() const {
   if (!started_) return {};
   const ExtentReader::Counts counts = reader_.counts();
   return {.frames = kept_.stats(),
-          .ahead = table_.stats(),
+          .prefetched = table_.stats(),
           .hit_bytes = counts.hit_bytes,
           .fetched_bytes = counts.fetched_bytes + ahead_.fetched_bytes(),
           .bypassed_bytes = counts.bypassed_bytes,
           .reclaimed_frames = counts.reclaimed_frames,
-          .ahead_bytes = ahead_.resident_bytes(),
+          .prefetch_bytes = ahead_.resident_bytes(),
           .budget_bytes = budget_.bytes()};
 }
 

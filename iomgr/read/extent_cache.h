@@ -36,6 +36,7 @@
 #include <optional>
 #include <string_view>
 
+#include "iomgr/base/counter.h"
 #include "iomgr/base/futex.h"
 #include "iomgr/cache/kept_frames.h"
 #include "iomgr/cache/memory_budget.h"
@@ -72,30 +73,35 @@ Result<uint64_t> parse_budget(std::string_view text);
 
 struct ExtentCacheStats {
   CacheStats frames;
-  AheadStats ahead;
+  AheadStats prefetched;
   uint64_t hit_bytes = 0;         // hits, also on frames in flight
   uint64_t fetched_bytes = 0;     // read into frames, also by prefetch
   uint64_t bypassed_bytes = 0;    // read without a frame
   uint64_t reclaimed_frames = 0;  // hits on frames that the kernel had reclaimed
-  uint64_t ahead_bytes = 0;       // memory of prefetched frames
+  uint64_t prefetch_bytes = 0;    // memory of prefetched frames
   uint64_t budget_bytes = 0;
 };
 
-// The counters that a user sees: how many reads the cache saved, and its memory.
-// visit("hit_bytes", "bytes hit", 4096), and so on.
+// How many reads the cache saved, and its memory.
 template <class Visit>
 void for_each_counter(const ExtentCacheStats& stats, Visit visit) {
-  visit("hit_bytes", "bytes hit", stats.hit_bytes);
-  visit("fetched_bytes", "bytes fetched", stats.fetched_bytes);
-  visit("bypassed_bytes", "bytes bypassed", stats.bypassed_bytes);
-  visit("ahead_frames", "MiB prefetched", stats.ahead.fetched);
-  visit("ahead_used", "used", stats.ahead.used);
-  visit("ahead_wasted", "unused", stats.ahead.unused);
-  visit("evictions", "evictions", stats.frames.evictions);
-  visit("reclaimed_frames", "MiB reclaimed by the kernel", stats.reclaimed_frames);
-  visit("resident_bytes", "bytes in use", stats.frames.resident_bytes);
-  visit("ahead_bytes", "bytes for prefetch", stats.ahead_bytes);
-  visit("budget_bytes", "allowed", stats.budget_bytes);
+  using Name = CounterName;
+  visit(Name{"hit_bytes", "bytes hit", "Bytes that hit."}, stats.hit_bytes);
+  visit(Name{"fetched_bytes", "bytes fetched", "Bytes read into the cache."}, stats.fetched_bytes);
+  visit(Name{"bypassed_bytes", "bytes bypassed", "Bytes read past the cache."},
+        stats.bypassed_bytes);
+  visit(Name{"prefetched_frames", "MiB prefetched", "MiB prefetched."}, stats.prefetched.fetched);
+  visit(Name{"prefetched_used_frames", "used", "MiB prefetched and used."}, stats.prefetched.used);
+  visit(Name{"prefetched_unused_frames", "unused", "MiB prefetched, unused."},
+        stats.prefetched.unused);
+  visit(Name{"evictions", "evictions", "Frames that were replaced."}, stats.frames.evictions);
+  visit(Name{"reclaimed_frames", "MiB reclaimed by the kernel", "MiB reclaimed by the kernel."},
+        stats.reclaimed_frames);
+  visit(Name{"resident_bytes", "bytes in use", "Memory in use.", true},
+        stats.frames.resident_bytes);
+  visit(Name{"prefetch_bytes", "bytes for prefetch", "Memory of prefetched frames.", true},
+        stats.prefetch_bytes);
+  visit(Name{"budget_bytes", "allowed", "Memory that may be used.", true}, stats.budget_bytes);
 }
 
 class ExtentCache {

@@ -408,7 +408,7 @@ SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& 
       place.held = false;
       const auto waited = Clock::now() - now;
       if (!works && file.fills_begun == begun_before) hold.idle += waited;
-      stats_.held_ns += static_cast<uint64_t>(waited.count());
+      stats_.stalled_ns += static_cast<uint64_t>(waited.count());
       return Room::kChanged;
     }
     if (nearest.distance == 0) return Room::kNone;

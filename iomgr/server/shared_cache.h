@@ -48,6 +48,7 @@
 #include <memory>
 #include <vector>
 
+#include "iomgr/base/counter.h"
 #include "iomgr/base/fd.h"
 #include "iomgr/base/mutex.h"
 #include "iomgr/cache/memory_budget.h"
@@ -83,24 +84,30 @@ struct SharedStats {
   uint64_t rejected_bytes = 0;   // without room
   uint64_t reclaimed_bytes = 0;  // reclaimed by the kernel, and asked for again
   uint64_t evictions = 0;
-  uint64_t held_ns = 0;  // waits of fetches for other scans
+  uint64_t stalled_ns = 0;  // waits of fetches for other scans
   uint64_t resident_bytes = 0;
   uint64_t budget_bytes = 0;
   uint64_t scan_count = 0;  // open now
 };
 
-// As for_each_counter() of extent_cache.h.
 template <class Visit>
 void for_each_counter(const SharedStats& stats, Visit visit) {
-  visit("hit_bytes", "bytes hit", stats.hit_bytes);
-  visit("fetched_bytes", "bytes fetched", stats.fetched_bytes);
-  visit("rejected_bytes", "bytes rejected", stats.rejected_bytes);
-  visit("reclaimed_bytes", "bytes reclaimed", stats.reclaimed_bytes);
-  visit("evictions", "evictions", stats.evictions);
-  visit("held_ns", "ns held back", stats.held_ns);
-  visit("resident_bytes", "bytes in use", stats.resident_bytes);
-  visit("budget_bytes", "allowed", stats.budget_bytes);
-  visit("scan_count", "scans", stats.scan_count);
+  using Name = CounterName;
+  visit(Name{"hit_bytes", "bytes hit", "Bytes that hit, or that another process was fetching."},
+        stats.hit_bytes);
+  visit(Name{"fetched_bytes", "bytes fetched", "Bytes read for several processes."},
+        stats.fetched_bytes);
+  visit(Name{"rejected_bytes", "bytes rejected", "Bytes rejected without room."},
+        stats.rejected_bytes);
+  visit(Name{"reclaimed_bytes", "bytes reclaimed", "Bytes reclaimed by the kernel."},
+        stats.reclaimed_bytes);
+  visit(Name{"evictions", "evictions", "Frames that were replaced."}, stats.evictions);
+  visit(Name{"stalled_ns", "ns stalled", "Time that readers waited for others to come nearer."},
+        stats.stalled_ns);
+  visit(Name{"resident_bytes", "bytes in use", "Memory in use.", true}, stats.resident_bytes);
+  visit(Name{"budget_bytes", "allowed", "Memory that may be used.", true}, stats.budget_bytes);
+  visit(Name{"scan_count", "scans", "Files that are being read, by process.", true},
+        stats.scan_count);
 }
 
 // One reader's scan of a file.

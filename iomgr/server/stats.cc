@@ -27,8 +27,8 @@ namespace {
 template <class Stats>
 std::string counters_json(const Stats& stats) {
   std::string text;
-  for_each_counter(stats, [&](const char* key, const char*, uint64_t count) {
-    text += fmt::format("{}\"{}\":{}", text.empty() ? "" : ",", key, count);
+  for_each_counter(stats, [&](const CounterName& name, uint64_t count) {
+    text += fmt::format("{}\"{}\":{}", text.empty() ? "" : ",", name.key, count);
   });
   return text;
 }

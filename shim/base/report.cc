@@ -64,8 +64,8 @@ void append_json_string(ReportText& out, std::string_view text) {
 template <class Stats>
 void append_json_counters(ReportText& out, const Stats& stats) {
   const char* between = "";
-  for_each_counter(stats, [&](const char* key, const char*, uint64_t count) {
-    out << between << "\"" << key << "\":" << count;
+  for_each_counter(stats, [&](const CounterName& name, uint64_t count) {
+    out << between << "\"" << name.key << "\":" << count;
     between = ",";
   });
 }
@@ -74,8 +74,8 @@ template <class Stats>
 void write_counters(ReportText& out, const char* of, const Stats& stats) {
   out << "graphlane:   " << of;
   const char* between = " ";
-  for_each_counter(stats, [&](const char*, const char* phrase, uint64_t count) {
-    out << between << count << " " << phrase;
+  for_each_counter(stats, [&](const CounterName& name, uint64_t count) {
+    out << between << count << " " << name.phrase;
     between = ", ";
   });
   out << "\n";

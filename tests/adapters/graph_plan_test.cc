@@ -52,7 +52,7 @@ TEST_P(GraphPlanTest, ChunksUnitsAndBatchesFitThePart) {
   EXPECT_EQ(plan.batching.unit_bytes, plan.units.bytes());
 }
 
-// Of a part of 400 MiB an eighth stays free. A 32nd of it is 12.5 MiB, of which 8 MiB is the next
+// An eighth of a part of 400 MiB stays free. A 32nd of it is 12.5 MiB, of which 8 MiB is the next
 // power of two.
 INSTANTIATE_TEST_SUITE_P(
     Graphs, GraphPlanTest,

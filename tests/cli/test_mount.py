@@ -60,10 +60,11 @@ def test_stat_as_prometheus(graphlane, striped, mount):
              for name in ("fetched_bytes_total", "bypassed_bytes_total", "budget_bytes")}
     assert cache["fetched_bytes_total"] + cache["bypassed_bytes_total"] >= 1 << 20
     assert cache["budget_bytes"] > 0
-    for of, key, name in [("cache", "ahead_frames", "ahead_frames_total"),
-                          ("cache", "ahead_used", "ahead_used_frames_total"),
-                          ("cache", "ahead_wasted", "ahead_wasted_frames_total"),
-                          ("cache", "ahead_bytes", "ahead_bytes"),
+    for of, key, name in [("cache", "prefetched_frames", "prefetched_frames_total"),
+                          ("cache", "prefetched_used_frames", "prefetched_used_frames_total"),
+                          ("cache", "prefetched_unused_frames", "prefetched_unused_frames_total"),
+                          ("cache", "prefetch_bytes", "prefetch_bytes"),
+                          ("shared", "stalled_ns", "stalled_ns_total"),
                           *(("sweeps", f"{what}_bytes", f"{what}_bytes_total")
                             for what in ["prefetched", "used", "unused"])]:
         assert int(samples[f'graphlane_{of}_{name}{{mount="{at}"}}']) == said[of][key]

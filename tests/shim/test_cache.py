@@ -215,7 +215,7 @@ def test_a_hint_on_an_o_direct_file_prefetches(graphlane, pair, advice):
     report = plain.parent / "report"
     hint(graphlane, plain, made.path / "plain", advice, 1 << 20, "--no-mount", "--io=direct",
          "--cache=64M", f"--report={report}")
-    assert json.loads(report.read_text())["cache"]["ahead_frames"] > 0
+    assert json.loads(report.read_text())["cache"]["prefetched_frames"] > 0
 
 
 def test_a_sweep_on_disks_prefetches(graphlane, tmp_path, disks):
@@ -224,12 +224,12 @@ def test_a_sweep_on_disks_prefetches(graphlane, tmp_path, disks):
     made = graphlane.create_on(tmp_path / "vol", disks, depth="1M")
     graphlane("import", plain, made.path)
     cache = sweep(graphlane, plain, made.path / "plain", 3, "--no-mount", "--cache=64M")
-    assert cache["ahead_frames"] >= SIZE // 2 >> 20
-    assert cache["ahead_used"] == cache["ahead_frames"] and cache["ahead_wasted"] == 0
+    assert cache["prefetched_frames"] >= SIZE // 2 >> 20
+    assert cache["prefetched_used_frames"] == cache["prefetched_frames"] and cache["prefetched_unused_frames"] == 0
     assert cache["fetched_bytes"] + cache["bypassed_bytes"] <= SIZE
     none = sweep(graphlane, plain, made.path / "plain", 1, "--no-mount", "--cache=64M",
                  GRAPHLANE_BACKEND="threads")
-    assert none["ahead_frames"] == 0, "nothing can be begun by preadv"
+    assert none["prefetched_frames"] == 0, "nothing can be begun by preadv"
 
 
 def test_none_is_asked_for(graphlane, pair):
@@ -266,8 +266,8 @@ def test_each_optional_part_can_be_disabled(graphlane, tmp_path, disks, part):
         report[without] = {"ios": sum(device["ios"] for device in devices),
                            "read": sum(device["bytes_read"] for device in devices), **cache}
     whole, less = report.values()
-    assert whole["ahead_frames"] > 0 and whole["read"] <= SIZE + (1 << 20)
-    assert ("prefetch" in part) == (less["ahead_frames"] == 0)
+    assert whole["prefetched_frames"] > 0 and whole["read"] <= SIZE + (1 << 20)
+    assert ("prefetch" in part) == (less["prefetched_frames"] == 0)
     assert ("cache" in part) == (less["read"] >= 2 * SIZE)
     if part == "merging":
         assert less["ios"] >= 1.5 * whole["ios"]

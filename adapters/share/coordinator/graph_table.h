@@ -47,7 +47,7 @@ class GraphTable {
   void forget_idle();
   bool empty() const { return graphs_.empty(); }
 
-  // What the graphs' minimum needs leave of the budget.
+  // The budget less the graphs' minimum needs.
   uint64_t rest_bytes() const { return rest().bytes; }
   // ENOMEM: the user is foreign, and less than that is left.
   Outcome<void> check_room(uid_t user, const std::string& name, uint64_t wanted_bytes) const;

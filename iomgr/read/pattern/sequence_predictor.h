@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <span>
 
+#include "iomgr/base/counter.h"
 #include "iomgr/base/futex.h"
 #include "iomgr/base/uuid.h"
 #include "iomgr/read/pattern/guess_verdict.h"
@@ -35,12 +36,13 @@ struct PrefetchStats {
   uint64_t unused_bytes = 0;  // never read
 };
 
-// As for_each_counter() of extent_cache.h.
 template <class Visit>
 void for_each_counter(const PrefetchStats& stats, Visit visit) {
-  visit("prefetched_bytes", "bytes prefetched", stats.prefetched_bytes);
-  visit("used_bytes", "used", stats.used_bytes);
-  visit("unused_bytes", "unused", stats.unused_bytes);
+  using Name = CounterName;
+  visit(Name{"prefetched_bytes", "bytes prefetched", "Bytes prefetched into the page cache."},
+        stats.prefetched_bytes);
+  visit(Name{"used_bytes", "used", "Bytes prefetched and used."}, stats.used_bytes);
+  visit(Name{"unused_bytes", "unused", "Bytes prefetched, unused."}, stats.unused_bytes);
 }
 
 class SequencePredictor {

@@ -56,7 +56,7 @@ TEST_F(ExtentCacheTest, ASequenceOfSmallReadsReachesTheDevicesInLargeOnes) {
   EXPECT_TRUE(got == expected({65536, content_.size()}));
   EXPECT_LE(io_count_, 2u * 4u + 2u) << "two devices, four rows of 8 MiB";
   EXPECT_LE(moved_bytes_, 32 * kMiB);
-  EXPECT_EQ(cache_->stats().ahead.unused, 0u);
+  EXPECT_EQ(cache_->stats().prefetched.unused, 0u);
 }
 
 TEST_F(ExtentCacheTest, SmallReadsHereAndThereAreDeclined) {
@@ -161,7 +161,7 @@ TEST_F(BegunAheadTest, OnlyTheFirstReadsOfASweepWaitInFull) {
   EXPECT_EQ(moved_bytes_, 2 * kBlock) << "the second one makes it a stream";
   EXPECT_EQ(started_bytes_, content_.size() - 2 * kBlock);
   EXPECT_LE(started_count_, content_.size() / kBlock);
-  EXPECT_EQ(cache_->stats().ahead.unused, 0u);
+  EXPECT_EQ(cache_->stats().prefetched.unused, 0u);
 }
 
 // The waiter once slept until another read, half a minute at most.
@@ -242,7 +242,7 @@ TEST_F(BegunAheadTest, PauseDropsPrefetchedFrames) {
   sweep(0, 2 * kBlock);
   EXPECT_GT(started_count_, 0u);
   cache_->pause(*this);
-  EXPECT_EQ(cache_->stats().ahead_bytes, 0u);
+  EXPECT_EQ(cache_->stats().prefetch_bytes, 0u);
   EXPECT_EQ(cache_->stats().frames.resident_bytes, 0u);
 }
 
@@ -276,11 +276,11 @@ TEST_F(BegunAheadTest, SkippedRangesAreNotPrefetched) {
   };
   // by then the first sweep's predictions have expired
   for (int i = 0; i < 5; ++i) skipping_sweep();
-  const uint64_t wasted = cache_->stats().ahead.unused;
+  const uint64_t wasted = cache_->stats().prefetched.unused;
   const uint64_t moved = moved_bytes_;
   for (int i = 0; i < 8; ++i) skipping_sweep();
   EXPECT_EQ(moved_bytes_, moved);
-  EXPECT_EQ(cache_->stats().ahead.unused, wasted);
+  EXPECT_EQ(cache_->stats().prefetched.unused, wasted);
 }
 
 TEST_F(BegunAheadTest, AStrideIsPrefetched) {
@@ -332,7 +332,7 @@ TEST_F(BegunAheadTest, AHintIsPrefetched) {
   EXPECT_EQ(started_bytes_, 20 * kMiB);
   sweep(40 * kMiB, 56 * kMiB);
   EXPECT_EQ(moved_bytes_, 0u);
-  EXPECT_EQ(cache_->stats().ahead.unused, 0u);
+  EXPECT_EQ(cache_->stats().prefetched.unused, 0u);
 }
 
 TEST_F(BegunAheadTest, ALongHintIsPrefetchedAsItIsRead) {
@@ -356,7 +356,7 @@ TEST_F(BegunAheadTest, AnUnusedHintExpires) {
   while (ahead_.poll()) {
   }
   for (int i = 0; i < 40; ++i) sweep(0, 2 * kBlock);
-  EXPECT_EQ(cache_->stats().ahead.unused, kBlock / kMiB);
+  EXPECT_EQ(cache_->stats().prefetched.unused, kBlock / kMiB);
   EXPECT_LE(started_bytes_, 3 * kBlock) << "once, and the sweep itself";
 }
 
@@ -370,7 +370,7 @@ TEST_F(BegunAheadTest, PrefetchMemoryIsPartOfTheBudget) {
   start(64 * kMiB);
   const auto all_bytes = [&] {
     const ExtentCacheStats stats = cache_->stats();
-    return stats.frames.resident_bytes + stats.ahead_bytes;
+    return stats.frames.resident_bytes + stats.prefetch_bytes;
   };
   idle_ = 0;
   for (int round = 0; round < 4; ++round) {
@@ -384,7 +384,7 @@ TEST_F(BegunAheadTest, PrefetchMemoryIsPartOfTheBudget) {
     sweep(0, content_.size());
     EXPECT_LE(all_bytes(), 64 * kMiB);
   }
-  EXPECT_GE(cache_->stats().ahead_bytes, 8 * kMiB);
+  EXPECT_GE(cache_->stats().prefetch_bytes, 8 * kMiB);
   EXPECT_GT(all_bytes(), 56 * kMiB);
 }
 
@@ -419,7 +419,7 @@ TEST_F(BegunAheadTest, TheFirstIdleDevicePrefetchesMeanwhile) {
   sweep(2 * kBlock, content_.size());
   EXPECT_LT(moved_bytes_, content_.size() / 2);
   EXPECT_EQ(moved_bytes_ + started_bytes_, content_.size());
-  EXPECT_EQ(cache_->stats().ahead.unused, 0u);
+  EXPECT_EQ(cache_->stats().prefetched.unused, 0u);
 }
 
 TEST_F(BegunAheadTest, RandomReadsPrefetchNothing) {

@@ -254,7 +254,7 @@ class HeldTest : public SharedCacheTest {
     auto works = std::async(std::launch::async, [&] { return elsewhere->scan->fetch(mib(30, 1)); });
     while (cache_->stats().resident_bytes < 13 * kMiB) std::this_thread::yield();
     auto held = std::async(std::launch::async, [&] { return ahead->scan->fetch(mib(12, 6)); });
-    while (cache_->stats().held_ns < waited_ns && cache_->stats().evictions == 0) {
+    while (cache_->stats().stalled_ns < waited_ns && cache_->stats().evictions == 0) {
       behind->scan->passed(mib(4, 1));  // asks for nothing, which the devices would have to bring
     }
     const bool evicted = cache_->stats().evictions > 0;
@@ -281,7 +281,7 @@ TEST_F(SharedCacheTest, WithoutHoldingNoScanWaits) {
   const auto behind = reader(2);
   EXPECT_TRUE(sweep(*behind, 0, 4));
   EXPECT_TRUE(sweep(*ahead, 0, 16));
-  EXPECT_EQ(cache_->stats().held_ns, 0u);
+  EXPECT_EQ(cache_->stats().stalled_ns, 0u);
 }
 
 TEST_F(SharedCacheTest, ReclaimedFramesAreFetchedAgain) {
@@ -392,7 +392,7 @@ TEST_F(SharedCacheTest, AScanThatRereadsIsNotWaitedFor) {
     EXPECT_TRUE(read(*stays, mib(20, 1)));
     EXPECT_TRUE(read(*other, mib(at, 4)));
   }
-  EXPECT_EQ(cache_->stats().held_ns, 0u);
+  EXPECT_EQ(cache_->stats().stalled_ns, 0u);
 }
 
 TEST_F(SharedCacheTest, ARereadingScanDoesNotWait) {
@@ -401,7 +401,7 @@ TEST_F(SharedCacheTest, ARereadingScanDoesNotWait) {
   EXPECT_TRUE(sweep(*reader(3), 4, 8));  // wanted next by the sweeping scan
   EXPECT_TRUE(sweep(*sweeps, 0, 4));
   EXPECT_TRUE(read(*reader(2), mib(20, 8)));
-  EXPECT_EQ(cache_->stats().held_ns, 0u);
+  EXPECT_EQ(cache_->stats().stalled_ns, 0u);
 }
 
 // Each may wait an hour for the other.
