@@ -116,7 +116,7 @@ def test_the_library_exports_the_c_interface_and_nothing_else(installed):
     names = run("nm", "-D", "--defined-only", installed / "usr/lib/libgraphlane-share.so").stdout
     exported = {line.split()[-1] for line in names.splitlines()}
     header = (ROOT / "adapters/share/client/graphlane_share.h").read_text()
-    declared = set(re.findall(r"^(?:int|void|const char \*)\s*(graphlane_share_\w+)\(", header, re.M))
+    declared = set(re.findall(r"^(?:int|void|const char ?\*)\s*(graphlane_share_\w+)\(", header, re.M))
     assert exported == declared
 
 
