@@ -265,6 +265,10 @@ docs: $(DOCS)/venv/.made ## build this project's site in build/docs/site (needs 
 lint: ## look for mistakes in format, Python and its types, scripts, words and manual pages (needs the network, once)
 	@make/lint
 
+.PHONY: tidy
+tidy: ## look for mistakes in all C++ by clang-tidy, locks among them (a minute of processor time)
+	@make/lint --tidy
+
 .PHONY: format
 format: ## format the C++ sources as .clang-format says
 	@make/lint --format
