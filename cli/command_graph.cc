@@ -18,6 +18,7 @@
 #include "graphfmt/grid/grid.h"
 #include "graphfmt/input/weights.h"
 #include "graphfmt/output/csr.h"
+#include "graphfmt/output/metis.h"
 #include "graphfmt/output/shards.h"
 #include "graphfmt/rmat.h"
 #include "graphfmt/staging.h"
@@ -139,6 +140,16 @@ Outcome<void> to_list(const ConvertCommand& options, const std::string& path) {
   return {};
 }
 
+Outcome<void> to_metis(const ConvertCommand& options, const std::string& path) {
+  const Outcome<EdgeListSummary> written =
+      write_metis(list_options(options, path, kSortingMemory),
+                  {.path = path, .format = EdgeFormat::kMetis, .overwrite = options.overwrite});
+  if (!written) return written.error();
+  print_edges(options.output, *written);
+  print_notes(options.input, written->notes);
+  return {};
+}
+
 ToStored to_stored(const ConvertCommand& options, const std::string& path) {
   return {.input = list_options(options, path, kSortingMemory),
           .codec = options.codec.empty() ? "varint" : options.codec,
@@ -252,6 +263,7 @@ bool is_graph_directory(EdgeFormat format) { return directory_graph(format).has_
 // The type of OUT's weights. Text keeps full precision; binary lists have the type of --weights, or
 // of IN.
 WeightType kept_weights(const ConvertCommand& options) {
+  if (options.to == EdgeFormat::kMetis) return WeightType::kFloat64;
   if (is_stored_graph(options.input) && !options.weights) {
     if (const auto stored = stored_weights(options.input)) return *stored;
   }
@@ -285,6 +297,7 @@ std::optional<EdgeFormat> format_of_extension(const std::string& path) {
       {".wel", EdgeFormat::kSnap},      {".edges", EdgeFormat::kSnap},
       {".mtx", EdgeFormat::kMtx},       {".gr", EdgeFormat::kDimacs},
       {".dimacs", EdgeFormat::kDimacs}, {".konect", EdgeFormat::kKonect},
+      {".metis", EdgeFormat::kMetis},   {".graph", EdgeFormat::kMetis},
       {".grid", EdgeFormat::kGrid},     {".csr", EdgeFormat::kCsr},
       {".shards", EdgeFormat::kShards}, {".lists", EdgeFormat::kLists},
       {".dual", EdgeFormat::kDual},     {".pages", EdgeFormat::kPages}};
@@ -329,7 +342,8 @@ std::string convert_usage(const ConvertCommand& options) {
         "a {} is a directory and cannot go to standard output: --to snap, csv, bin, u32 or u64 can",
         name_of(options.to));
   }
-  if (!is_graph_directory(options.to) && !is_written_format(options.to)) {
+  if (!is_graph_directory(options.to) && options.to != EdgeFormat::kMetis &&
+      !is_written_format(options.to)) {
     return fmt::format("--to {}: a format that is read, but not written", name_of(options.to));
   }
   if (options.output == "-" && ::isatty(STDOUT_FILENO) != 0 && is_binary_list(options.to)) {
@@ -448,7 +462,8 @@ Outcome<int> convert(const ConvertCommand& given) {
     return may ? directory->may_become(path) : may;
   };
   const auto build = [&](const std::string& path) -> Outcome<void> {
-    return directory ? directory->build(options, path) : to_list(options, path);
+    if (directory) return directory->build(options, path);
+    return options.to == EdgeFormat::kMetis ? to_metis(options, path) : to_list(options, path);
   };
   const Outcome<void> written = write_graph({.path = options.output,
                                              .overwrite = options.overwrite,
@@ -560,20 +575,20 @@ Outcome<void> parse_delimiter(const std::string& text, EdgeColumns* columns) {
 
 void add_convert(Parser& parser) {
   const auto options = std::make_shared<ConvertCommand>();
-  Command* command =
-      parser.add("convert",
-                 "turn an edge list into a GridGraph grid, GraphChi's shards, adjacency lists, a "
-                 "CSR of numpy, or another list",
-                 "graphlane convert -p 8 soc-LiveJournal1.txt.gz graphs/livejournal\n"
-                 "  graphlane convert --columns 2,3 --header --to u32 calls.csv.zst calls.u32\n\n"
-                 "FORMAT, plain or compressed by gzip, xz, zstd, bzip2 or lz4: snap, csv, tsv, mtx "
-                 "(Matrix Market),\n"
-                 "konect, dimacs, metis (read only); bin, u32, u64 (pairs of int32, uint32, "
-                 "uint64); grid, csr, shards, lists,\n"
-                 "dual and pages, as --to makes them. Without --from the name and the first bytes "
-                 "decide. --to graphar, --from\n"
-                 "graphar and --from parquet run the Python package: pip install build/wheel/*.whl "
-                 "pyarrow pyyaml.");
+  Command* command = parser.add(
+      "convert",
+      "turn an edge list into a GridGraph grid, GraphChi's shards, adjacency lists, a "
+      "CSR of numpy, or another list",
+      "graphlane convert -p 8 soc-LiveJournal1.txt.gz graphs/livejournal\n"
+      "  graphlane convert --columns 2,3 --header --to u32 calls.csv.zst calls.u32\n\n"
+      "FORMAT, plain or compressed by gzip, xz, zstd, bzip2 or lz4: snap, csv, tsv, mtx "
+      "(Matrix Market),\n"
+      "konect, dimacs, metis (undirected graphs); bin, u32, u64 (pairs of int32, uint32, "
+      "uint64); grid, csr, shards, lists,\n"
+      "dual and pages, as --to makes them. Without --from the name and the first bytes "
+      "decide. --to graphar, --from\n"
+      "graphar and --from parquet run the Python package: pip install build/wheel/*.whl "
+      "pyarrow pyyaml.");
   EdgeListOptions& list = options->list;
   list.format = EdgeFormat::kAuto;
   command->add_option("IN", options->input, "edge list; -: standard input")->required();

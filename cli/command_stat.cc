@@ -84,7 +84,9 @@ Outcome<Source> find_source(const std::string& path) {
   if (*root != real) {
     return make_error(EINVAL, "{}: not the volume itself, which is {}", path, *root);
   }
-  return make_error(ENODEV, "{0}: neither mounted nor served (graphlane mount {0})", path);
+  return make_error(ENODEV,
+                    "{0}: neither mounted nor served (graphlane mount {0}, or graphlane serve {0})",
+                    path);
 }
 
 Outcome<Json> read_stats(const Source& source) {
@@ -458,7 +460,8 @@ void add_stat(Parser& parser) {
       "I/Os and bytes of each device since then, and how long nine tenths of the I/Os\n"
       "waited in its queue and took on it, to a power of two. With --watch per second, and\n"
       "how busy the device is, for all programs. Preloaded programs count what they do past the\n"
-      "server themselves; any of them can count wrong. --json has more.");
+      "server themselves, those of run --no-mount while graphlane serve runs; any of them\n"
+      "can count wrong. --json has more.");
   command->add_option("PATH", options->path, "VOL, or where it is mounted")->required();
   Option* as_json = command->add_flag("--json", options->as_json, "as JSON, sizes in bytes");
   Option* as_prometheus =

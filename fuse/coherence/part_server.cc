@@ -10,6 +10,7 @@
 #include "iomgr/base/files/reopen.h"
 #include "iomgr/server/server_protocol.h"
 #include "iomgr/server/server_socket.h"
+#include "iomgr/server/share_client.h"
 #include "iomgr/server/volume_server.h"
 #include "iomgr/volume/stub/stub_lock.h"
 #include "iomgr/volume/volume_files.h"
@@ -76,7 +77,9 @@ void PartServer::add_directories(Answer* answer) const {
 
 void PartServer::add_counts(uid_t user, Answer* answer) const {
   if (fs_.options.of_one_command && !fs_.client_counts.has_page(user)) {
-    if (Fd page = ask_for_counts(fs_.volume->root_fd())) {
+    const int root_fd = fs_.volume->root_fd();
+    const Fd run(::openat(root_fd, kRunDirectory, O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (Fd page = run ? ask_volume_for_counts(run.get(), root_fd) : Fd()) {
       fs_.client_counts.take_page(user, std::move(page));
     }
   }

@@ -98,4 +98,22 @@ ShareAnswer ask_volume_to_share(int run_directory, int stub_fd, uint32_t client)
   return answer;
 }
 
+Fd ask_volume_for_counts(int run_directory, int root_fd) {
+  struct stat root;
+  if (sys::fstat(root_fd, &root) != 0) return {};
+  const Fd place = open_trusted_socket(run_directory, root);
+  if (!place) return {};
+  const Fd connection = ServerAddress::of_file(place.get()).connect(kVolumeServerPatience);
+  if (!connection || !is_answered_by(connection.get(), place.get()) ||
+      !send_question(connection.get(), {.magic = CountsRequest::kMagic}, root_fd)) {
+    return {};
+  }
+  alignas(ServerReply) static char buffer[sizeof(ServerReply)];
+  ServerMessage message;
+  receive_message(connection.get(), buffer, sizeof buffer, &message);
+  const ServerReply* const reply = reply_in(message, buffer);
+  const bool has_page = reply != nullptr && reply->error == 0 && message.fd_count == 1;
+  return has_page ? Fd(message.take(0)) : Fd();
+}
+
 }  // namespace graphlane

@@ -1,4 +1,5 @@
-// ShareClient: how a client starts to share its reads of a file (server_protocol.h, "Sharing").
+// ShareClient: how a client starts to share its reads of a file, and to count them
+// (server_protocol.h, "Sharing", "Counting").
 //
 // Threads: one thread of a process at a time.
 // No allocation, no exceptions: the preload library uses this too.
@@ -27,5 +28,9 @@ ShareAnswer receive_share_answer(Fd connection);
 // The shown descriptor is read-only and private to the question. `client`: the client to ask for;
 // 0: this process. A server that did not answer is not asked again for a minute.
 ShareAnswer ask_volume_to_share(int run_directory, int stub_fd, uint32_t client = 0);
+
+// The page in which programs of this user count what they move, for the same server
+// (client_counts.h). `root_fd` is the volume's root, open for reading. Empty: none is trusted or there.
+Fd ask_volume_for_counts(int run_directory, int root_fd);
 
 }  // namespace graphlane

@@ -295,21 +295,6 @@ Outcome<void> stop_server(const Volume& volume) {
   return make_error(EBUSY, "{}: does not end", name);
 }
 
-Fd ask_for_counts(int root_fd) {
-  const Fd run(::openat(root_fd, kRunDirectory, O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const Fd connection =
-      run ? ServerAddress::of_volume(run.get()).connect(kVolumeServerPatience) : Fd();
-  alignas(ServerReply) char buffer[sizeof(ServerReply)];
-  ServerMessage message;
-  if (!connection || !send_question(connection.get(), {.magic = CountsRequest::kMagic}, root_fd)) {
-    return {};
-  }
-  receive_message(connection.get(), buffer, sizeof buffer, &message);
-  const ServerReply* const reply = reply_in(message, buffer);
-  return reply != nullptr && reply->error == 0 && message.fd_count == 1 ? Fd(message.take(0))
-                                                                        : Fd();
-}
-
 Outcome<std::string> ask_for_stats(const std::string& root) {
   const Fd volume(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const Fd run(::openat(volume.get(), kRunDirectory, O_PATH | O_DIRECTORY | O_CLOEXEC));

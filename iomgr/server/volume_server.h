@@ -98,8 +98,4 @@ Outcome<void> stop_server(const Volume& volume);
 // The statistics of the server of the volume at `root` (stats.h). ENOENT: there is none.
 Outcome<std::string> ask_for_stats(const std::string& root);
 
-// The page in which programs of this user count, for the server of that volume
-// (server/client_counts.h). Empty: there is none.
-Fd ask_for_counts(int root_fd);
-
 }  // namespace graphlane

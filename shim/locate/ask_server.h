@@ -45,6 +45,10 @@ ServerAnswer ask_to_write(int fd, Fd* connection);
 // Empty: refused.
 Fd ask_mount_to_map(int fd);
 
+// The page in which this process counts what it moves without a mount, for the server of the stub's
+// volume; kDeviceCountMax entries. Null: none runs. A new server is noticed within a second.
+DeviceCounts* counts_of_volume(int stub_fd, const Uuid& volume);
+
 // To share reads of the file. By a descriptor over a mount: asks that mount's server.
 ShareAnswer ask_mount_to_share(int fd);
 // As above, by a stub's descriptor: asks the server of the volume.

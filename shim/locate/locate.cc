@@ -159,6 +159,7 @@ Located locate_stub(int fd, const struct stat& st, Access access, PartFiles* par
     return located;
   }
   located.origin = Origin::kStub;
+  located.counts = counts_of_volume(fd, located.layout.volume);
   return located;
 }
 

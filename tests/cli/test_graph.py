@@ -206,7 +206,7 @@ def test_a_stub_given_as_a_list_is_recognized(graphlane, refused, fuse, volume, 
 
 
 @pytest.mark.parametrize("words,naming", [
-    (["--from", "tgf"], "tgf"), (["--to", "tgf"], "tgf"), (["--to", "metis"], "metis"), (["-p", 100000], "100000"),
+    (["--from", "tgf"], "tgf"), (["--to", "tgf"], "tgf"), (["-p", 100000], "100000"),
     (["-p", 0], "partitions"), (["--columns", "2"], "columns"), (["--delimiter", "ab"], "delimiter"),
     (["--weights", "int32"], "float64"), (["--to", "bin", "-p", 4], "-p"), (["--header"], "text"), (["--to", "csr", "--no-blocks"], "grids"),
     (["--vertices", 2**31], "4294967295"), (["--to", "snap", "--vertices", 2**32], "4294967295")])

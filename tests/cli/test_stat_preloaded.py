@@ -49,3 +49,46 @@ def test_of_a_volume_that_run_mounts(graphlane, striped, tmp_path):
     finally:
         keeper.communicate(timeout=60)
     assert graphlane("stat", striped.path, check=False).returncode == 1, "no program runs, and no server"
+
+
+def test_of_programs_without_a_mount(graphlane, striped, tmp_path):
+    """They count for the server that runs, and for the next one."""
+    run = ("run", "--no-mount", "--")
+    graphlane(*run, "wc", f"{striped.path}/data")  # no server yet
+    for server in (1, 2):
+        graphlane("serve", striped.path)
+        try:
+            assert preloaded(graphlane, striped.path)["bytes_read"] == 0
+            graphlane(*run, "cmp", f"{striped.path}/data", tmp_path / "data")
+            assert preloaded(graphlane, striped.path)["bytes_read"] == SIZE, server
+        finally:
+            graphlane("serve", "--stop", striped.path)
+
+
+READS = """
+import sys
+for line in sys.stdin:
+    print(len(open(sys.argv[1], "rb").read()), flush=True)
+"""
+
+
+def test_a_program_without_a_mount_notices_a_server(graphlane, striped):
+    """By the next file that it opens, a second later."""
+    program = subprocess.Popen([graphlane.program, "run", "--no-mount", "--", "python3", "-c", READS, f"{striped.path}/data"],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def read() -> None:
+        print(file=program.stdin, flush=True)
+        assert int(program.stdout.readline()) == SIZE
+
+    read()
+    graphlane("serve", striped.path)
+    try:
+        deadline = time.monotonic() + 60
+        while preloaded(graphlane, striped.path)["bytes_read"] == 0 and time.monotonic() < deadline:
+            read()
+            time.sleep(0.1)
+        assert preloaded(graphlane, striped.path)["bytes_read"] == SIZE
+    finally:
+        program.communicate(timeout=60)
+        graphlane("serve", "--stop", striped.path)

@@ -73,7 +73,7 @@ FAILURES = [
     ("mount x mnt", 1, "x: not a Graphlane volume (no .graphlane/volume.json)"),
     ("mount mnt vol", 1, "mnt: not a volume, but vol is: graphlane mount vol mnt"),
     ("umount mnt", 1, "mnt: no Graphlane volume is mounted there"),
-    ("stat vol", 1, "vol: neither mounted nor served (graphlane mount vol)"),
+    ("stat vol", 1, "vol: neither mounted nor served (graphlane mount vol, or graphlane serve vol)"),
     ("stat x", 1, "x: not a Graphlane volume, nor in one"),
     ("explain f", 1, "f: no such program in $PATH (./f is one here)"),
     ("explain nosuch", 1, "nosuch: no such program in $PATH"),
