@@ -4,6 +4,8 @@
 // Threads: everything is safe from any thread.
 #pragma once
 
+#include <pthread.h>
+
 #include "iomgr/base/fd.h"
 #include "iomgr/base/result.h"
 #include "iomgr/server/server_protocol.h"
@@ -27,6 +29,11 @@ class Generations {
     served_counter(&at(file_id))->fetch_add(1, std::memory_order_relaxed);
   }
 
+  // Clients see that the server is alive, until release() or until the process ends. Both calls
+  // belong to one thread.
+  void hold();
+  void release();
+
   // A memfd that no process can write or resize any more.
   int fd() const { return fd_.get(); }
 
@@ -35,6 +42,7 @@ class Generations {
 
   Fd fd_;
   Generation* counters_ = nullptr;
+  pthread_mutex_t* life_ = nullptr;
 };
 
 }  // namespace graphlane

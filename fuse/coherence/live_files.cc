@@ -75,6 +75,12 @@ std::shared_ptr<LiveFile> LiveFiles::find(const Uuid& file_id, const struct stat
   return entry != entries_.end() && entry->second.is_of(stub) ? entry->second.file : nullptr;
 }
 
+std::shared_ptr<LiveFile> LiveFiles::find(const Uuid& file_id) {
+  MutexLock lock(mu_);
+  const auto entry = entries_.find(file_id);
+  return entry != entries_.end() ? entry->second.file : nullptr;
+}
+
 bool LiveFiles::has(const Uuid& file_id) {
   MutexLock lock(mu_);
   return entries_.contains(file_id);
@@ -206,6 +212,11 @@ bool LiveFiles::close_idle() {
 }
 
 void LiveFiles::run() {
+  struct Held {
+    Generations& generations;
+    ~Held() { generations.release(); }
+  } const held{generations_};
+  generations_.hold();
   MutexLock lock(mu_);
   for (;;) {
     const bool last = stopping_;

@@ -68,6 +68,8 @@ class LiveFiles {
 
   // The live file with this id and stub, if any. Another stub may name the same parts.
   std::shared_ptr<LiveFile> find(const Uuid& file_id, const struct stat& stub);
+  // As find(), whatever the file's stub is.
+  std::shared_ptr<LiveFile> find(const Uuid& file_id);
   // Whether a file with this id is live.
   bool has(const Uuid& file_id);
   bool has_writers(const Uuid& file_id);

@@ -47,6 +47,9 @@ FileServer::Answer PartServer::answer(const Question& question) {
     answer = FileServer::refusal(EOPNOTSUPP);
   } else if (!(writes ? shown->may_write : shown->may_read)) {
     answer = FileServer::refusal(EACCES);
+  } else if (writes && shown->appends && !fs_.direct_writes) {
+    // The kernel's next append would leave pages at the end of the file that the kernel knows.
+    answer = FileServer::refusal(EINVAL);
   } else if (writes) {
     answer =
         question.room_for_link ? answer_writer(inode, question.user) : FileServer::refusal(EMFILE);
@@ -91,13 +94,15 @@ FileServer::Answer PartServer::answer_writer(Inode& inode, uid_t user) const {
   struct stat st;
   const std::optional<Layout> layout = layout_of(inode, &st);
   Answer answer;
-  if (layout) answer.link = WriteLink::open(fs_, inode, *layout, st, &answer.opened);
+  Fd page;
+  if (layout) answer.link = WriteLink::open(fs_, inode, *layout, st, &answer.opened, &page);
   if (!answer.link) return FileServer::refusal(EINVAL);
   answer.reply.generation_index = generation_index(layout->file_id);
   answer.reply.device_count = layout->geometry.device_count;
   answer.reply.stub = encode_stub(*layout);
   answer.fds = {fs_.live.generations().fd()};
-  for (const Fd& part : answer.opened) answer.fds.push_back(part.get());
+  answer.opened.push_back(std::move(page));
+  for (const Fd& opened : answer.opened) answer.fds.push_back(opened.get());
   add_counts(user, &answer);
   add_directories(&answer);
   return answer;

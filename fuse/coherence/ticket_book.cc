@@ -10,12 +10,11 @@ void TicketBook::issue(OpenFile& handle, Inode& inode, uid_t user, TicketGrant* 
   grant->ticket = Uuid::random();
   grant->secret = Uuid::random();
   const int access = handle.access & O_ACCMODE;
-  // A descriptor with O_APPEND gives no right to write: the kernel chooses the offset, and could
-  // not learn of a client's writes in time.
   const Shown shown{.inode = &inode,
                     .secret = grant->secret,
                     .may_read = access != O_WRONLY,
-                    .may_write = access != O_RDONLY && (handle.access & O_APPEND) == 0};
+                    .may_write = access != O_RDONLY,
+                    .appends = (handle.access & O_APPEND) != 0};
   const MutexLock lock(mu_);
   if (by_user_.size() >= kUsersMax && !by_user_.contains(user)) drop_oldest_user();
   std::deque<Entry>& entries = by_user_[user];

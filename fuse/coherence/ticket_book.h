@@ -35,6 +35,7 @@ class TicketBook {
     Uuid secret;
     bool may_read;  // as the handle of the ticket
     bool may_write;
+    bool appends;  // O_APPEND
   };
 
   // Fills in a new ticket for the handle of this inode, and its secret. A user keeps at most

@@ -73,6 +73,12 @@ struct Inode {
   std::atomic<uint32_t> handle_count{0};  // open in the kernel
   std::atomic<uint32_t> writer_count{0};  // of them, writable ones that are not passed through
   std::atomic<uint32_t> mapper_count{0};  // of these, ones that allow a shared writable mapping
+  // A preloaded program may be extending the file without the kernel (write_link.h), or has done so
+  // and is still connected: the kernel's size of it may be too small.
+  std::atomic<bool> is_appended{false};
+  std::atomic<bool> was_appended{false};  // at any time
+  // Requests of the kernel beside which no program begins to do so.
+  std::atomic<uint32_t> changes_under_way{0};
   LastReadSizes last_read;
   // Relaxed: another open may come at any time.
   bool open_once() const { return handle_count.load(std::memory_order_relaxed) == 1; }
@@ -80,6 +86,22 @@ struct Inode {
   // Guarded by the table's mutex.
   uint64_t lookup_count = 0;
   Fd fd;  // O_PATH, never replaced; none: `nodeid` is the handle
+};
+
+// While it lives, no program begins to append to the file without the kernel.
+class ChangeUnderWay {
+ public:
+  explicit ChangeUnderWay(Inode* inode) : inode_(inode) {  // null: of no file
+    if (inode_ != nullptr) inode_->changes_under_way.fetch_add(1);
+  }
+  ~ChangeUnderWay() {
+    if (inode_ != nullptr) inode_->changes_under_way.fetch_sub(1);
+  }
+  ChangeUnderWay(const ChangeUnderWay&) = delete;
+  ChangeUnderWay& operator=(const ChangeUnderWay&) = delete;
+
+ private:
+  Inode* const inode_;
 };
 
 class InodeTable {

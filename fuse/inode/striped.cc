@@ -145,6 +145,11 @@ void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st) {
   const PartsStat parts = stat_parts(*fs.volume, layout);
   uint64_t size = layout.logical_size;
   if (const auto live = fs.live.find(layout.file_id, *st)) {
+    struct stat grown;
+    if (live->settle() && ::fstat(live->stub_fd(), &grown) == 0) {
+      st->st_mtim = grown.st_mtim;
+      st->st_ctim = grown.st_ctim;
+    }
     size = live->size();
   } else if (layout.state == FileState::kOpen) {
     size = std::max(parts.open.bytes, parts.open.promised_bytes);

@@ -130,6 +130,9 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
   // A stub gives no right to parts of another volume or another owner.
   const bool is_refused = view.striped() && !verify_ownership(*fs.volume, path_fd, view.layout, st);
   if (is_refused) view.verdict = StubVerdict::kBadField;
+  const ChangeUnderWay change(&inode);
+  const auto live = view.striped() ? fs.live.find(view.layout.file_id) : nullptr;
+  if (live) live->recall();
   int error = 0;
   if (view.striped() &&
       (which & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {

@@ -180,7 +180,8 @@ void drop_cached_attributes(Filesystem& fs, const Inode& inode) {
 }
 
 double attr_timeout_seconds(const Filesystem& fs, const Inode& inode) {
-  return inode.passthrough.is_open() ? 0 : fs.options.attr_timeout_seconds;
+  return inode.passthrough.is_open() || inode.is_appended.load() ? 0
+                                                                 : fs.options.attr_timeout_seconds;
 }
 
 bool is_replaced(const Inode& inode, const struct stat& st) {

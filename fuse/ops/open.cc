@@ -15,6 +15,7 @@
 //   write-only                   (a descriptor that cannot read maps nothing)
 #include <sys/stat.h>
 
+#include "fuse/coherence/write_link.h"
 #include "fuse/inode/open_file.h"
 #include "fuse/inode/striped.h"
 #include "fuse/ops/operations.h"
@@ -207,9 +208,19 @@ Result<std::unique_ptr<OpenFile>> create_new(Filesystem& fs, fuse_req_t req, int
   return file;
 }
 
+// Ends an append past the kernel, which needs to know the size of the file from now on.
+void end_append(Filesystem& fs, Inode& inode, const Uuid& file_id) {
+  if (!inode.is_appended.load()) return;
+  const auto live = fs.live.find(file_id);
+  if (!live) return;
+  live->recall();
+  tell_kernel_size(fs, inode, *live);
+}
+
 // Gives the handle to the kernel, which may use it from now on.
 void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fuse_file_info* fi) {
-  inode.handle_count.fetch_add(1, std::memory_order_acq_rel);
+  inode.handle_count.fetch_add(1);  // a program appends only while there is one handle
+  if (file->striped) end_append(fs, inode, file->striped->layout().file_id);
   file->direct_io = fi->direct_io;
   file->access = fi->flags & (O_ACCMODE | O_APPEND);
   if (file->striped) file->sync_errors_told = file->striped->sync_errors().count;
@@ -280,7 +291,11 @@ int op::flush(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi
     fs.inodes.of(ino).last_read.set(/*large=*/false);
     fs.last_read.set(/*large=*/false);
   }
-  if (file.live) file.live->note_closed();
+  if (file.live) {
+    // The preload library relies on it: the descriptor's number may be another file's from now on.
+    end_append(fs, fs.inodes.of(ino), file.live->file()->layout().file_id);
+    file.live->note_closed();
+  }
   if (file.striped) return answer_result(req, 0);
   const int copy = ::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0);
   return copy < 0 ? errno : answer_result(req, ::close(copy));

@@ -205,6 +205,7 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
 int op::lseek(Filesystem&, fuse_req_t req, fuse_ino_t, off_t offset, int whence,
               fuse_file_info* fi) {
   const OpenFile& file = OpenFile::of(fi);
+  if (file.live) (void)file.live->settle();
   off_t found;
   if (file.kept && file.kept->inode().mapper_count.load(std::memory_order_acquire) > 0) {
     struct stat st = {};

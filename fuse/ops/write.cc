@@ -20,6 +20,7 @@ constexpr auto kNoCopyFlags = static_cast<fuse_buf_copy_flags>(0);
 struct Written {
   size_t count = 0;
   int error = 0;
+  uint64_t offset = 0;  // striped: where
 };
 
 // For pages of a mapping (`whole`) the kernel looks at the error only, and takes a short write for
@@ -62,11 +63,14 @@ Written write_from_buffer(Filesystem& fs, const LiveFile& live, fuse_bufvec* dat
   return {.count = range.length_bytes};
 }
 
-Written write_striped(Filesystem& fs, LiveFile& live, fuse_bufvec* data, off_t offset, bool whole) {
-  const ByteRange range{.offset = static_cast<uint64_t>(offset),
-                        .length_bytes = ::fuse_buf_size(data)};
+// `at_end`: at the end of the file, which the kernel may not know.
+Written write_striped(Filesystem& fs, LiveFile& live, fuse_bufvec* data, off_t offset, bool whole,
+                      bool at_end) {
+  ByteRange range{.offset = static_cast<uint64_t>(offset), .length_bytes = ::fuse_buf_size(data)};
   LiveFile::Write write(live, range);
-  if (Result<void> ready = write.begin(); !ready) return {.error = ready.error().code};
+  const Result<void> ready = at_end ? write.begin_at_end() : write.begin();
+  if (!ready) return {.error = ready.error().code};
+  range.offset = write.offset();
   Written written;
   SplicePieces pieces;
   if (pieces.cut(live.writable(), range)) {
@@ -77,6 +81,7 @@ Written write_striped(Filesystem& fs, LiveFile& live, fuse_bufvec* data, off_t o
   }
   write.end(range.offset + written.count);
   if (written.count > 0) live.touch();
+  written.offset = range.offset;
   return written;
 }
 
@@ -92,17 +97,27 @@ int sync_as_asked(OpenFile& file, int flags) {
 
 }  // namespace
 
-int op::write_buf(Filesystem& fs, fuse_req_t req, fuse_ino_t, fuse_bufvec* data, off_t offset,
+int op::write_buf(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_bufvec* data, off_t offset,
                   fuse_file_info* fi) {
   OpenFile& file = OpenFile::of(fi);
   if (file.appends && fi->writepage) return EPERM;  // a mapped page cannot be appended
   const bool whole = fi->writepage;
-  const Written written = file.live ? write_striped(fs, *file.live, data, offset, whole)
+  const bool appends = file.live && !whole && (fi->flags & O_APPEND) != 0;
+  Inode* const appended = appends ? &file.kept->inode() : nullptr;  // without the table's lock
+  const ChangeUnderWay change(appended);
+  const bool at_end = appends && appended->was_appended.load();
+  const Written written = file.live ? write_striped(fs, *file.live, data, offset, whole, at_end)
                                     : write_plain(file.fd.get(), data, offset, whole);
   if (written.error != 0) return written.error;
   drop_set_id_bits(fs, req, file.host_fd());
   if (const int error = sync_as_asked(file, fi->flags); error != 0) return error;
+  // Pages where the kernel took the end to be. After the reply, because it holds them until then.
+  const bool drops = at_end && !file.direct_io && written.offset != static_cast<uint64_t>(offset);
   reply::write(req, written.count);
+  if (drops) {
+    (void)::fuse_lowlevel_notify_inval_inode(fs.session, ino, offset,
+                                             static_cast<off_t>(written.count));
+  }
   return 0;
 }
 

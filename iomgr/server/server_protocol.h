@@ -44,6 +44,17 @@
 // range before and after. So ranges are whole pages: else a mapped page would come back over what
 // was written. A connection that ends is a write that ended where it began.
 //
+// **Appending.** For small writes at the end, two questions each are too many. With the parts the
+// client gets a page of memory (iomgr/volume/parts/append_progress.h). It asks once, then appends up
+// to so many bytes, and counts them there. Before each write it looks whether the server is alive,
+// because the server keeps other writers away:
+//
+//   client ──AppendBegin──► ◄──WriteReply: the end──   (writes to the parts, counts)*
+//
+// The server reads the count when it needs the file's size, and ends the append before anything else
+// changes. It refuses while the file has another handle. The client does not ask for a descriptor
+// that is open for reading: the kernel does not know the size, and a map would end too early.
+//
 // **Sharing.** A ShareRequest with a ticket of a descriptor that is open for reading is told which
 // of the file's frames the server has in memory (shared_frames.h). The client keeps the
 // connection. It asks for a range that is missing. As it goes on, it reports each range that it
@@ -85,7 +96,10 @@ inline constexpr uint32_t kServerNameSize = 42;  // "graphlane-" and 32 digits, 
 // Files share counters: a writer of another file at worst makes a client ask once more.
 inline constexpr uint32_t kGenerationCount = 8192;
 using Generation = std::atomic<uint64_t>;
-inline constexpr size_t kGenerationsBytes = 2 * kGenerationCount * sizeof(Generation);
+// Behind them is the word of a robust futex. A client may append while the server holds it.
+inline constexpr size_t kLifeOffset = 2 * kGenerationCount * sizeof(Generation);
+inline constexpr size_t kLifeBytes = 64;
+inline constexpr size_t kGenerationsBytes = kLifeOffset + kLifeBytes;
 static_assert(Generation::is_always_lock_free);
 
 // The count of reads that the server has served, of the same file.
@@ -155,7 +169,8 @@ struct ServerReply {
 };
 
 struct WriteRequest {
-  static constexpr uint32_t kMagic = 0x31574c47;  // "GLW1"; the reply is a ServerReply
+  // "GLW2"; the reply is a ServerReply. Behind the parts comes the page of an AppendProgress.
+  static constexpr uint32_t kMagic = 0x32574c47;
 };
 
 struct WriteBegin {
@@ -171,6 +186,18 @@ struct WriteEnd {
   uint32_t magic = kMagic;
   uint32_t padding = 0;
   uint64_t written_end = 0;  // offset behind the last byte written
+};
+
+// The most bytes of one AppendBegin.
+inline constexpr uint64_t kAppendMax = 16u << 20;
+
+// The end of what goes before, too.
+struct AppendBegin {
+  static constexpr uint32_t kMagic = 0x31414c47;  // "GLA1"
+  uint32_t magic = kMagic;
+  uint32_t padding = 0;
+  uint64_t length_bytes = 0;
+  uint64_t padding_2 = 0;  // as large as a WriteBegin
 };
 
 struct WriteReply {
@@ -229,7 +256,8 @@ inline constexpr timeval kServerPatience = {.tv_sec = 30, .tv_usec = 0};
 // for no device.
 inline constexpr timeval kVolumeServerPatience = {.tv_sec = 2, .tv_usec = 0};
 
-inline constexpr uint32_t kServerDescriptorsMax = 2 + 2 * kDeviceCountMax;
+inline constexpr uint32_t kServerDescriptorsMax =
+    2 + 2 * kDeviceCountMax;  // those of a writer: 3 + kDeviceCountMax
 inline constexpr size_t kServerReplyMax = sizeof(ServerReply) + kDeviceCountMax * 4096;
 
 }  // namespace graphlane

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "iomgr/base/files/reopen.h"
 #include "iomgr/base/process/memory_limit.h"
@@ -71,6 +72,8 @@ void unreference(OpenFile* file) {
     show_written(*file);
     drop_internal(file->stub_fd);
   }
+  if (file->progress != nullptr)
+    sys::munmap(std::exchange(file->progress, nullptr), kAppendPageBytes);
   if (file->link_fd >= 0) drop_internal(file->link_fd);
   file->in_use.store(false, std::memory_order_release);
 }
@@ -246,6 +249,7 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
 PartFiles* make_parts(OpenFile* file) {
   file->stub_fd = file->link_fd = -1;
   file->written_here = false;
+  file->progress = nullptr;
   return new (part_storage[file->slot].bytes) PartFiles(internal_fd_floor(), protect);
 }
 
@@ -293,11 +297,17 @@ OpenFile* open_link(int fd, const struct stat& st, bool direct) {
   if (file == nullptr) return nullptr;
   PartFiles* parts = make_parts(file);
   Fd connection;
-  const Located located = locate_to_write(fd, parts, &connection);
+  const Located located = locate_to_write(fd, parts, &connection, &file->progress);
   if (located.origin != Origin::kLinked) {
+    if (file->progress != nullptr)
+      sys::munmap(std::exchange(file->progress, nullptr), kAppendPageBytes);
     parts->~PartFiles();
     return nullptr;
   }
+  file->life = located.life;
+  file->append_fd.store(-1, std::memory_order_relaxed);
+  file->append_pause = file->append_count = file->append_skips = 0;
+  file->append_limit = 0;
   file->link_fd = keep_internal(std::move(connection));
   file->link_epoch = process_epoch();
   file->link_busy.store(false, std::memory_order_relaxed);  // references publishes it
@@ -635,6 +645,22 @@ void forget(int fd) {
   if (entry.is_ours() && in_vfork_child()) return;
   entry = fd_table.exchange(fd, FdEntry::unknown());
   if (entry.is_ours()) unreference(&open_file(entry.slot()));
+}
+
+// A look at the descriptor is not needed. Each close() of its number asks the mount, which ends the
+// append before it answers.
+OpenFileRef acquire_append(int fd) {
+  const FdEntry entry = fd_table.load(fd);
+  if (!entry.is_ours() || !may_write(entry.access())) return {};
+  OpenFile* file = &open_file(entry.slot());
+  if (!reference(file)) return {};
+  if (fd_table.load(fd) == entry && file->origin == Origin::kLinked &&
+      file->append_fd.load(std::memory_order_acquire) == fd &&
+      file->link_epoch == process_epoch() && file->progress->is_granted()) {
+    return {file, entry, file->said};
+  }
+  unreference(file);
+  return {};
 }
 
 }  // namespace graphlane::shim

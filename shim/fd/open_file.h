@@ -15,6 +15,7 @@
 #include "iomgr/io/device_gate.h"
 #include "iomgr/read/pattern/small_reads.h"
 #include "iomgr/read/plan.h"
+#include "iomgr/volume/parts/append_progress.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/parts/promises.h"
 #include "shim/fd/fd_table.h"
@@ -64,6 +65,15 @@ struct OpenFile {
   int link_fd = -1;
   uint32_t link_epoch = 0;
   mutable std::atomic<bool> link_busy{false};
+  AppendProgress* progress = nullptr;           // as long as link_fd
+  const std::atomic<uint32_t>* life = nullptr;  // of the server (server_protocol.h)
+  // An append past the kernel (link_writer.h): a descriptor that may append without a look at it;
+  // -1: no append. The rest belongs to the holder of link_busy.
+  mutable std::atomic<int> append_fd{-1};
+  mutable uint64_t append_limit = 0;  // offset
+  mutable uint32_t append_count = 0;  // writes of it
+  mutable uint32_t append_pause = 0;  // how many writes go through the kernel once it has ended
+  mutable uint32_t append_skips = 0;  // … and still have to
   mutable SharedReader sharing;
   SmallReads small_reads;  // over a mount
   ReadState state;         // but for what a descriptor adds: OpenFileRef::state()
@@ -154,6 +164,10 @@ OpenFileRef acquire_known_stub(int fd);
 // The file of a descriptor that writes over a mount, if its server lets this process write the
 // parts (link_fd). Keeps errno.
 OpenFileRef acquire_link(int fd);
+
+// The file of a descriptor by which the server lets this process append now (AppendProgress). It is
+// open then, because a close ends the append. Else empty.
+OpenFileRef acquire_append(int fd);
 
 // Adds a new descriptor of a stub; `stub` is open for writing on it. 0 or an errno.
 int adopt(int fd, Fd stub);

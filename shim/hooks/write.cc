@@ -76,13 +76,18 @@ ssize_t write_memory(int fd, const Memory& memory, off_t offset, Original origin
   if (offset < kAtFileOffset) return original();
   pthread_testcancel();
   ssize_t result = 0;
-  Attempt outcome = foreign ? Attempt::kDeclined : attempt_write(fd, memory, offset, &result);
-  if (outcome == Attempt::kLost) outcome = attempt_write(fd, memory, offset, &result);
-  if (outcome == Attempt::kDeclined) {
-    const bool linked =
-        !memory.is_vector && may_be_linked(fd) &&
-        write_past_kernel(fd, memory.iov->iov_base, memory.iov->iov_len, offset, &result);
-    if (!linked) return original();
+  const bool linked = !memory.is_vector && may_be_linked(fd);
+  const iovec* const one = memory.iov;
+  if (!linked || !append_past_kernel(fd, one->iov_base, one->iov_len, offset, &result)) {
+    Attempt outcome = foreign ? Attempt::kDeclined : attempt_write(fd, memory, offset, &result);
+    if (outcome == Attempt::kLost) outcome = attempt_write(fd, memory, offset, &result);
+    if (outcome == Attempt::kDeclined) {
+      // attempt_write() may have identified the descriptor.
+      if (memory.is_vector || !may_be_linked(fd) ||
+          !write_past_kernel(fd, one->iov_base, one->iov_len, offset, &result)) {
+        return original();
+      }
+    }
   }
   if (result >= 0) return result;
   errno = static_cast<int>(-result);

@@ -127,7 +127,7 @@ bool are_parts(const int* fds, uint32_t count, int access) {
   return true;
 }
 
-ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
+ServerAnswer ask(int fd, uint32_t question, Fd* connection, AppendProgress** progress) {
   alignas(ServerReply) static char buffer[kServerReplyMax];
   ServerAnswer answer;
   answer.error = EIO;
@@ -142,19 +142,28 @@ ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
   const Generation* counters = counters_of(server, received.fds[0]);
   if (counters == nullptr) return answer;
   answer.counter = &counters[reply->generation_index];
+  answer.life = reinterpret_cast<const std::atomic<uint32_t>*>(
+      reinterpret_cast<const char*>(counters) + kLifeOffset);
   answer.generation = reply->generation;
   answer.reply = reply;
   answer.error = reply->error;
   if (answer.error != 0) return answer;
   const uint32_t count = reply->device_count;
   if (count > kDeviceCountMax || received.fd_count < 1 + count) return answer.error = EIO, answer;
-  answer.has_sums = received.fd_count >= 1 + 2 * count;
-  const uint32_t counts_index = 1 + (answer.has_sums ? 2 : 1) * count;
+  const bool writes = question == WriteRequest::kMagic;
+  answer.has_sums = !writes && received.fd_count >= 1 + 2 * count;
+  if (writes && received.fd_count < 2 + count) return answer.error = EIO, answer;
+  const uint32_t counts_index = 1 + (answer.has_sums ? 2 : 1) * count + (writes ? 1 : 0);
   if (received.fd_count > counts_index + 1) return answer.error = EIO, answer;
-  const int access = question == WriteRequest::kMagic ? O_WRONLY : O_RDONLY;
+  const int access = writes ? O_WRONLY : O_RDONLY;
   if (!are_parts(received.fds + 1, count, access)) return answer.error = EIO, answer;
   if (answer.has_sums && !are_parts(received.fds + 1 + count, count, O_RDONLY)) {
     return answer.error = EIO, answer;
+  }
+  if (writes) {
+    void* const page = map_memfd(received.fds[1 + count], kAppendPageBytes, PROT_READ | PROT_WRITE);
+    if (page == nullptr) return answer.error = ENOMEM, answer;
+    *progress = static_cast<AppendProgress*>(page);
   }
   for (uint32_t d = 0; d < count; ++d) answer.parts[d] = received.take(1 + d);
   for (uint32_t d = 0; d < count && answer.has_sums; ++d) {
@@ -171,10 +180,10 @@ ServerAnswer ask(int fd, uint32_t question, Fd* connection) {
 
 }  // namespace
 
-ServerAnswer ask_server(int fd) { return ask(fd, ServerRequest::kMagic, nullptr); }
+ServerAnswer ask_server(int fd) { return ask(fd, ServerRequest::kMagic, nullptr, nullptr); }
 
-ServerAnswer ask_to_write(int fd, Fd* connection) {
-  return ask(fd, WriteRequest::kMagic, connection);
+ServerAnswer ask_to_write(int fd, Fd* connection, AppendProgress** progress) {
+  return ask(fd, WriteRequest::kMagic, connection, progress);
 }
 
 Fd ask_mount_to_map(int fd) {

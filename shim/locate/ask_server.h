@@ -9,6 +9,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/server/server_protocol.h"
 #include "iomgr/server/share_client.h"
+#include "iomgr/volume/parts/append_progress.h"
 
 namespace graphlane::shim {
 
@@ -19,6 +20,7 @@ struct ServerAnswer {
   // For 0 and EAGAIN: the answer is valid while *counter is `generation`.
   const Generation* counter = nullptr;
   uint64_t generation = 0;
+  const std::atomic<uint32_t>* life = nullptr;  // the word of kLifeOffset
   // for 0: the page to count in, kDeviceCountMax entries; null: none
   DeviceCounts* counts = nullptr;
 
@@ -38,8 +40,8 @@ struct ServerAnswer {
 ServerAnswer ask_server(int fd);
 
 // As ask_server(), for writing: the parts are open for that. `connection` (for 0) leads to the
-// server, which must be asked before each write.
-ServerAnswer ask_to_write(int fd, Fd* connection);
+// server, which must be asked before each write. `progress`: the page in which appends are counted.
+ServerAnswer ask_to_write(int fd, Fd* connection, AppendProgress** progress);
 
 // For a map of the file's pages: a descriptor that keeps all processes from changing the file.
 // Empty: refused.

@@ -1,6 +1,7 @@
 #include "shim/locate/locate.h"
 
 #include <linux/magic.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
@@ -104,6 +105,7 @@ Located take(const ServerAnswer& answer, Origin origin, int flags, PartFiles* pa
   located.counter = answer.counter;
   located.generation = answer.generation;
   located.counts = answer.counts;
+  located.life = answer.life;
   if (answer.error == EAGAIN) located.origin = Origin::kWritten;
   if (answer.error != 0) return located;
   parts->adopt({answer.parts, answer.reply->device_count}, flags);
@@ -175,9 +177,11 @@ Located locate(int fd, const struct stat& st, Access access, PartFiles* parts) {
   return locate_stub(fd, st, access, parts);
 }
 
-Located locate_to_write(int fd, PartFiles* parts, Fd* connection) {
-  if (!lies_on_fuse(fd)) return {};
-  Located located = take(ask_to_write(fd, connection), Origin::kLinked, O_WRONLY, parts);
+Located locate_to_write(int fd, PartFiles* parts, Fd* connection, AppendProgress** progress) {
+  struct statfs fs;
+  if (::fstatfs(fd, &fs) != 0 || fs.f_type != FUSE_SUPER_MAGIC) return {};
+  if ((fs.f_flags & ST_SYNCHRONOUS) != 0) return {};  // `-o sync`
+  Located located = take(ask_to_write(fd, connection, progress), Origin::kLinked, O_WRONLY, parts);
   located.counter = nullptr;  // this process itself changes it
   return located;
 }

@@ -13,6 +13,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/server/server_protocol.h"
+#include "iomgr/volume/parts/append_progress.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/stub/stub.h"
 #include "shim/fd/access.h"
@@ -23,7 +24,8 @@ enum class Origin : uint8_t {
   kForeign,  // an ordinary file
   kMount,    // striped, over a mount
   kWritten,  // striped, over a mount, with a writer: FUSE serves it
-  kLinked,   // striped, over a mount, written by this process: FUSE serves all but large writes
+  // striped, over a mount, written by this process: FUSE serves all but what link_writer.h takes
+  kLinked,
   kStub,     // striped, and the descriptor is the stub's
   kDamaged,  // a stub that cannot be served; a message was printed
 };
@@ -38,6 +40,7 @@ struct Located {
   // Over a mount: how long the answer is valid.
   const Generation* counter = nullptr;
   uint64_t generation = 0;
+  const std::atomic<uint32_t>* life = nullptr;
   DeviceCounts* counts = nullptr;  // the server's; null: it has none (ask_server.h)
 };
 
@@ -45,9 +48,9 @@ struct Located {
 // answer, the file is kForeign, and FUSE serves it.
 Located locate(int fd, const struct stat& st, Access access, PartFiles* parts);
 
-// As locate(), for large writes by a descriptor over a mount: kLinked, with the server's
-// connection, or kForeign.
-Located locate_to_write(int fd, PartFiles* parts, Fd* connection);
+// Locates for writes by a descriptor over a mount: kLinked, with the server's connection and the
+// page of an append (link_writer.h), or kForeign.
+Located locate_to_write(int fd, PartFiles* parts, Fd* connection, AppendProgress** progress);
 
 // The size of an open stub's file by its parts, looked up by name; `fd` is the stub's.
 uint64_t size_by_parts(int fd, const Layout& layout);

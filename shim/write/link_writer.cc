@@ -1,10 +1,14 @@
 #include "shim/write/link_writer.h"
 
+#include <linux/futex.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 #include "iomgr/base/process/blocked_signals.h"
 #include "iomgr/server/server_protocol.h"
@@ -19,10 +23,8 @@ namespace {
 // Borrows the connection for one write, if this process has opened it.
 class Link {
  public:
-  explicit Link(const OpenFile& file)
-      : file_(file),
-        mine_(file.link_epoch == process_epoch() &&
-              !file.link_busy.exchange(true, std::memory_order_acquire)) {}
+  // `tries`: how often it looks whether another thread has done.
+  explicit Link(const OpenFile& file, uint32_t tries = 1) : file_(file), mine_(take(file, tries)) {}
   ~Link() {
     if (mine_) file_.link_busy.store(false, std::memory_order_release);
   }
@@ -48,9 +50,28 @@ class Link {
   }
 
  private:
+  static bool take(const OpenFile& file, uint32_t tries) {
+    if (file.link_epoch != process_epoch()) return false;
+    for (uint32_t i = 0; i < tries; ++i) {
+      if (i > 0) ::syscall(SYS_sched_yield);
+      if (!file.link_busy.exchange(true, std::memory_order_acquire)) return true;
+    }
+    return false;
+  }
+
   const OpenFile& file_;
   const bool mine_;
 };
+
+// So many small writes of a descriptor go through the kernel before the server is asked whether it
+// may append. The number doubles after each append that ended early.
+constexpr uint32_t kAppendPauseMin = 32, kAppendPauseMax = 4096;
+
+// A thread looks so many times whether another one has ended its write, which takes microseconds.
+constexpr uint32_t kAppendTries = 1000;
+
+// Counts small writes of descriptors that are not linked yet. Several descriptors share one count.
+std::atomic<uint32_t> small_writes[1024];
 
 // Whether the kernel would write all of it with these flags and limits.
 bool is_ordinary(int fd, uint64_t end) {
@@ -58,6 +79,12 @@ bool is_ordinary(int fd, uint64_t end) {
   rlimit limit{};
   return flags >= 0 && (flags & (O_APPEND | O_DSYNC)) == 0 &&
          ::syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, nullptr, &limit) == 0 && end <= limit.rlim_cur;
+}
+
+// Lets the kernel ask the mount for the size, which it does not know after a write past it.
+void tell_kernel_size(int fd) {
+  struct statx st;
+  ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_SIZE, &st);
 }
 
 ssize_t write_parts(const OpenFileRef& file, uint64_t offset, const void* buffer, size_t count,
@@ -68,23 +95,149 @@ ssize_t write_parts(const OpenFileRef& file, uint64_t offset, const void* buffer
   return write_in_order(file, offset, buffer, count);
 }
 
-// The bytes, or -1: not possible.
-ssize_t write_at(const OpenFileRef& file, int fd, const void* buffer, size_t count,
-                 uint64_t offset) {
+// Bytes. None: FUSE writes, and says what is wrong.
+std::optional<ssize_t> write_at(const OpenFileRef& file, int fd, const void* buffer, size_t count,
+                                uint64_t offset) {
   const uint64_t end = offset + count;
-  if (offset % kBlockSize != 0 || !is_ordinary(fd, end)) return -1;
+  if (offset % kBlockSize != 0 || !is_ordinary(fd, end)) return std::nullopt;
   const Link link(*file);
   WriteReply before, after;
   if (!link || link.ask(WriteBegin{.offset = offset, .length_bytes = count}, &before) != 0) {
-    return -1;
+    return std::nullopt;
   }
   const ssize_t written = write_parts(file, offset, buffer, count, before.size_bytes);
-  const auto moved = static_cast<uint64_t>(std::max<ssize_t>(written, 0));
+  const uint64_t moved = written > 0 ? static_cast<uint64_t>(written) : 0;
   (void)link.ask(WriteEnd{.written_end = offset + moved}, &after);
-  if (offset + moved > before.size_bytes) {  // tells the kernel the new size
-    struct statx st;
-    ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_SIZE, &st);
+  if (offset + moved > before.size_bytes) tell_kernel_size(fd);
+  if (written < 0) return std::nullopt;
+  file->file_counters->count_write(moved);
+  return written;
+}
+
+// Whether the kernel need not see appends by this descriptor.
+bool may_append(int fd) {
+  return (sys::fcntl(fd, F_GETFL) & (O_ACCMODE | O_DSYNC | O_DIRECT)) == O_WRONLY;
+}
+
+// Whether it begins to pay to ask the server.
+bool is_due(int fd) {
+  std::atomic<uint32_t>& count = small_writes[fd % std::size(small_writes)];
+  if (count.fetch_add(1, std::memory_order_relaxed) + 1 < kAppendPauseMin) return false;
+  count.store(0, std::memory_order_relaxed);
+  return may_append(fd);
+}
+
+// The server has ended the append, or refused one: the next question comes later. The kernel is told
+// the size, which it needs for the file offset of a descriptor with O_APPEND.
+bool pause_append(const OpenFile& file, int fd, bool longer) {
+  const uint32_t next = longer ? 2 * file.append_pause : 0;
+  file.append_pause = std::clamp(next, kAppendPauseMin, kAppendPauseMax);
+  file.append_skips = file.append_pause;
+  file.append_count = 0;
+  if (file.append_fd.exchange(-1, std::memory_order_relaxed) >= 0) tell_kernel_size(fd);
+  return false;
+}
+
+// Asks for an append that begins at the end of the file, wherever that is.
+bool ask_to_append(const OpenFile& file, int fd, const Link& link) {
+  rlimit limit{};
+  WriteReply reply;
+  if (!may_append(fd) || ::syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, nullptr, &limit) != 0 ||
+      link.ask(AppendBegin{.length_bytes = kAppendMax}, &reply) != 0) {
+    return pause_append(file, fd, /*longer=*/true);
   }
+  file.append_limit = std::min<uint64_t>(reply.size_bytes + kAppendMax, limit.rlim_cur);
+  // Release: acquire_append() needs no more than that.
+  file.append_fd.store(fd, std::memory_order_release);
+  return true;
+}
+
+// Whether the descriptor may append. Asks, unless an append has ended a short while ago.
+bool get_append(const OpenFile& file, int fd, const Link& link) {
+  const bool had = file.append_fd.load(std::memory_order_relaxed) >= 0;
+  if (had && file.progress->is_granted()) {
+    // The file has one handle then, so a duplicate of the descriptor may append, too.
+    file.append_fd.store(fd, std::memory_order_release);
+    return true;
+  }
+  if (had) return pause_append(file, fd, /*longer=*/file.append_count < file.append_pause);
+  if (file.append_skips > 0) return file.append_skips -= 1, false;
+  return ask_to_append(file, fd, link);
+}
+
+// Whether the file ends at `begin`, and these bytes are the program's to write and to count.
+bool take_place(const OpenFile& file, int fd, const Link& link, uint64_t begin, size_t count) {
+  if (begin != file.progress->end()) return false;
+  if (begin + count > file.append_limit && !ask_to_append(file, fd, link)) return false;
+  return begin + count <= file.append_limit && file.progress->take(begin);
+}
+
+// Whether there is a server that keeps other writers away.
+bool is_served(const OpenFile& file) {
+  const uint32_t owner = file.life->load(std::memory_order_acquire);
+  return (owner & FUTEX_TID_MASK) != 0 && (owner & FUTEX_OWNER_DIED) == 0;
+}
+
+// Bytes. None: FUSE writes, and says what is wrong.
+std::optional<ssize_t> append_at(const OpenFileRef& file, int fd, const Link& link,
+                                 const void* buffer, size_t count, uint64_t begin) {
+  if (!take_place(*file, fd, link, begin, count)) return std::nullopt;
+  const ssize_t written = is_served(*file) ? write_in_order(file, begin, buffer, count) : -1;
+  const uint64_t moved = written > 0 ? static_cast<uint64_t>(written) : 0;
+  const bool counts = file->progress->give_back(moved);
+  file->append_count += 1;
+  if (!counts || moved == 0) return std::nullopt;
+  file->file_counters->count_write(moved);
+  return written;
+}
+
+// Writes through the kernel, at the place that was reserved. To move the file offset back instead
+// would be wrong: another process may have moved it since. Bytes or -errno.
+ssize_t write_reserved(int fd, const void* buffer, size_t count, const Reserved& range) {
+  const iovec one{.iov_base = const_cast<void*>(buffer), .iov_len = count};
+  const ssize_t written = sys::pwritev(fd, &one, 1, range.begin());
+  const ssize_t result = written < 0 ? -errno : written;
+  range.settle(result);
+  return result;
+}
+
+bool has_append_flag(int fd) { return (sys::fcntl(fd, F_GETFL) & O_APPEND) != 0; }
+
+// As append_at(), at the file offset, which moves. Bytes or -errno.
+std::optional<ssize_t> append_at_offset(const OpenFileRef& file, int fd, const Link& link,
+                                        const void* buffer, size_t count) {
+  const Reserved range(fd, count);
+  if (!range) return std::nullopt;
+  if (const auto written = append_at(file, fd, link, buffer, count, range.begin())) {
+    range.settle(*written);
+    return written;
+  }
+  if (!has_append_flag(fd)) return write_reserved(fd, buffer, count, range);
+  // The file offset says nothing about the end.
+  range.settle(0);
+  const uint64_t end = file->progress->end();
+  const auto written = append_at(file, fd, link, buffer, count, end);
+  if (written) sys::lseek(fd, static_cast<off_t>(end) + *written, SEEK_SET);
+  return written;
+}
+
+std::optional<ssize_t> append(const OpenFileRef& file, int fd, const void* buffer, size_t count,
+                              off_t offset) {
+  const BlockedSignals signals;
+  const Link link(*file, kAppendTries);
+  if (!link || !get_append(*file, fd, link)) return std::nullopt;
+  if (offset == kAtFileOffset) return append_at_offset(file, fd, link, buffer, count);
+  return append_at(file, fd, link, buffer, count, static_cast<uint64_t>(offset));
+}
+
+// As append_at_offset(), for a large write.
+std::optional<ssize_t> write_at_offset(const OpenFileRef& file, int fd, const void* buffer,
+                                       size_t count) {
+  const Reserved range(fd, count);
+  if (!range) return std::nullopt;
+  const auto written = write_at(file, fd, buffer, count, range.begin());
+  if (!written && !has_append_flag(fd)) return write_reserved(fd, buffer, count, range);
+  range.settle(written.value_or(0));
   return written;
 }
 
@@ -96,18 +249,27 @@ bool write_past_kernel(int fd, const void* buffer, size_t count, off_t offset, s
   if (!file) return false;
   const BlockedSignals signals;
   const int saved_errno = errno;
-  if (offset != kAtFileOffset) {
-    *result = write_at(file, fd, buffer, count, static_cast<uint64_t>(offset));
-  } else if (const Reserved range(fd, count); range) {
-    *result = write_at(file, fd, buffer, count, range.begin());
-    range.settle(*result);
-  } else {
-    *result = -1;
+  const auto written = offset == kAtFileOffset
+                           ? write_at_offset(file, fd, buffer, count)
+                           : write_at(file, fd, buffer, count, static_cast<uint64_t>(offset));
+  errno = saved_errno;
+  if (written) *result = *written;
+  return written.has_value();
+}
+
+bool append_past_kernel(int fd, const void* buffer, size_t count, off_t offset, ssize_t* result) {
+  if (count == 0 || count > kAppendMax) return false;
+  if (fd_table.load(fd) == FdEntry::mounted() && !is_due(fd)) return false;
+  const int saved_errno = errno;
+  std::optional<ssize_t> written;
+  if (const OpenFileRef granted = acquire_append(fd)) {
+    written = append(granted, fd, buffer, count, offset);
+  } else if (const OpenFileRef file = acquire_link(fd)) {
+    written = append(file, fd, buffer, count, offset);
   }
   errno = saved_errno;
-  if (*result < 0) return false;  // FUSE reports the error
-  file->file_counters->count_write(static_cast<uint64_t>(*result));
-  return true;
+  if (written) *result = *written;
+  return written.has_value();
 }
 
 }  // namespace graphlane::shim

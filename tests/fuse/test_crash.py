@@ -53,21 +53,24 @@ def check_small_files(at) -> None:
         assert len(content) == 200_000 or 100_000 <= len(content) < 101_000
 
 
+@pytest.mark.parametrize("way", ["mount", "preloaded"])
 @pytest.mark.parametrize("victim", ["daemon", "writer"])
-def test_killed_while_it_writes_through_a_mount(volume, graphlane, fuse, tmp_path, victim):
+def test_killed_while_it_writes_through_a_mount(volume, graphlane, fuse, tmp_path, victim, way):
+    """A preloaded writer appends past the kernel."""
     made = volume(depth="64K", stripe=["s-*"])
     at = tmp_path / "mnt"
     at.mkdir()
     seed = random.randrange(1 << 32)
     r = random.Random(seed)
     confirmed = 0
-    for kill in range(KILLS):
+    preload = [graphlane.program, "run", "--"] if way == "preloaded" else []
+    for kill in range(KILLS if way == "mount" else KILLS // 2):
         graphlane("mount", made.path, at)
         try:
             if kill > 0:
                 check_records(at / "s-log", confirmed)
                 check_small_files(at)
-            writer = subprocess.Popen([sys.executable, "-c", WRITER, at], text=True,
+            writer = subprocess.Popen([*preload, sys.executable, "-c", WRITER, at], text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             said = writer.stdout.readline()
             time.sleep(r.random() * SECONDS_MAX)

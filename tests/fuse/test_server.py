@@ -17,7 +17,7 @@ import pytest
 from harness import run, wait_until
 from mounts import mounted, striped  # noqa: F401, fixtures
 
-READ, WRITE, SHARE, MAP = 0x32514c47, 0x31574c47, 0x31534c47, 0x314d4c47
+READ, WRITE, SHARE, MAP = 0x32514c47, 0x32574c47, 0x31534c47, 0x314d4c47
 TICKET = 0x8050b747  # the ioctl
 GRANT = struct.Struct("<42s6x16s16s")
 REQUEST = struct.Struct("<II16s")
@@ -176,6 +176,39 @@ def test_the_counters_cannot_be_written_or_cut(asking):
             call()
 
 
+APPEND_BEGIN = struct.Struct("<IIQQ")
+WRITE_REPLY = struct.Struct("<IiQ")
+GRANTED = 1 << 63
+
+
+def test_the_end_of_one_link_hides_no_append_of_another(asking):
+    """Two processes may share a descriptor. The kernel must ask for the size while either appends."""
+    _, at, content, _ = asking
+    fd = os.open(at / "data", os.O_WRONLY)
+    links, opened = [], [fd]
+    for _ in range(2):
+        name, ticket, _ = get_ticket(fd)
+        links.append(connect(name))
+        reply, fds = ask_by(links[-1], ticket, WRITE)[1:]
+        page = fds[1 + REPLY.unpack_from(reply)[4]]  # behind the counters and the parts
+        opened.extend(fds)
+    links[1].send(APPEND_BEGIN.pack(0x31414c47, 0, 1 << 20, 0))
+    magic, error, size = WRITE_REPLY.unpack(links[1].recv(100))
+    assert (magic, error, size) == (0x31594c47, 0, len(content))
+    links[0].close()
+    with mmap.mmap(page, 0) as view:
+        for more in range(1, 20):
+            assert struct.unpack_from("<Q", view)[0] == GRANTED | len(content) + more - 1
+            struct.pack_into("<Q", view, 0, GRANTED | len(content) + more)
+            assert os.stat(at / "data").st_size == len(content) + more
+        with open(at / "data", "rb") as file:  # which ends the append
+            assert os.fstat(file.fileno()).st_size == len(content) + 19
+            assert struct.unpack_from("<Q", view)[0] == 0
+    links[1].close()
+    for one in opened:
+        os.close(one)
+
+
 def test_a_client_without_read_permission_gets_nothing(asking, tmp_path):
     _, at, _, ask = asking
     (at / "plain").write_bytes(b"plain")
@@ -191,7 +224,7 @@ def test_a_client_without_read_permission_gets_nothing(asking, tmp_path):
         os.close(fd)
         assert raised.value.errno == error, path
     for flags, question in [(os.O_WRONLY, READ), (os.O_WRONLY, SHARE), (os.O_WRONLY, MAP),
-                            (os.O_RDONLY, WRITE), (os.O_RDWR | os.O_APPEND, WRITE)]:
+                            (os.O_RDONLY, WRITE)]:
         fd = os.open(at / "data", flags)
         answer = ask(fd, question)
         os.close(fd)

@@ -30,7 +30,7 @@ BLOCK = 4096
 DISK_BYTES = 48 << 20
 RECORD = struct.Struct("<cBHIQ")
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
-NAME = re.compile(r"/s-[mn](\d+): ")  # in a line of check: the tag of the file
+NAME = re.compile(r"/s-[mnp](\d+): ")  # in a line of check: the tag of the file
 
 
 def run(*words, check=True, **kwargs) -> subprocess.CompletedProcess:
@@ -235,13 +235,14 @@ class PowerCut:
             server.wait(30)
 
     def work(self, volume: Path, mark: Path, seed: int, count: int) -> None:
-        """Exports through a mount, and without one."""
+        """Through a mount, preloaded over it, and without one."""
         words = ["python3", HERE / "workload.py"]
         mnt = self.directory / "mnt"
         mnt.mkdir()
         run(self.graphlane, "mount", volume, mnt)
         try:
             run(*words, mnt, mark, "s-m", seed * 10 + 1, count)
+            run(self.graphlane, "run", "--", *words, mnt, mark, "s-p", seed * 10 + 3, count)
         finally:
             run(self.graphlane, "umount", mnt)
         run(self.graphlane, "run", "--no-mount", "--", *words, volume, mark, "s-n", seed * 10 + 2, count)
@@ -304,7 +305,7 @@ def main() -> None:
     build, directory, points, seed = sys.argv[1:]
     cut = PowerCut(Path(build), Path(directory))
     cut.make()
-    cut.record(int(seed), count=100)
+    cut.record(int(seed), count=70)
     print(cut.replay(int(points), int(seed)))
 
 

@@ -46,6 +46,20 @@ def main() -> None:
             os.pwrite(fd, content(tag, at, at + step), at)
             at += step
 
+    def append(path: str, tag: int, begin: int, end: int) -> int:
+        """A preloaded program over a mount writes most of it past the kernel."""
+        fd = os.open(path, os.O_WRONLY | r.choice([0, os.O_APPEND]))
+        os.lseek(fd, begin, os.SEEK_SET)
+        at = begin
+        while at < end:
+            step = min(end - at, r.choice([16, 100, 700]))
+            os.write(fd, content(tag, at, at + step))
+            at += step
+            if r.random() < 0.01:
+                os.fsync(fd)
+                mark("synced", tag, at)
+        return fd
+
     def make(path: str, synced: bool) -> int:
         nonlocal next_tag
         next_tag += 1
@@ -88,9 +102,12 @@ def main() -> None:
             continue
         tag, path = r.choice(sorted(files.items()))
         if what == "extend":
-            fd = os.open(path, os.O_RDWR)
             end = sizes[tag] + r.choice([10, 4096, 100_000])
-            write(fd, tag, sizes[tag], end)
+            if r.random() < 0.5:
+                fd = append(path, tag, sizes[tag], end)
+            else:
+                fd = os.open(path, os.O_RDWR)
+                write(fd, tag, sizes[tag], end)
             sizes[tag] = end
             if r.random() < 0.5:
                 os.fsync(fd)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <tuple>
 #include <utility>
 
 #include "iomgr/base/files/file_attributes.h"
@@ -19,6 +20,8 @@ namespace graphlane {
 namespace {
 
 constexpr auto kOutsidePatience = std::chrono::seconds(5);
+// The pause between two looks whether the client has ended its write, which takes microseconds.
+constexpr auto kRecallPause = std::chrono::microseconds(50);
 
 // Gives the part the stub's owner and mode, if they differ.
 Result<void> share_with(int stub_fd, const struct stat& stub, int part_fd, const PartOf& record) {
@@ -235,6 +238,16 @@ Result<void> LiveFile::Write::begin() {
   return ready;
 }
 
+Result<void> LiveFile::Write::begin_at_end() {
+  for (;;) {
+    file_.recall();
+    range_.offset = file_.size();
+    Result<void> begun = begin();
+    if (!begun || file_.size() == range_.offset) return begun;
+    end(range_.offset);  // another process has extended the file meanwhile
+  }
+}
+
 void LiveFile::Write::end(uint64_t written_end) {
   if (std::exchange(is_noted_, false)) file_.sums_->end(range_);
   if (std::exchange(in_place_, false)) file_.end_in_place();
@@ -250,8 +263,10 @@ void LiveFile::Write::end(uint64_t written_end) {
 
 void LiveFile::wait_for_outside() {
   const auto deadline = std::chrono::steady_clock::now() + kOutsidePatience;
+  recall_append();
   while (outside_count_ > 0 && std::chrono::steady_clock::now() < deadline) {
     outside_ended_.wait_until(mu_, deadline);
+    recall_append();  // one may have begun during the wait
   }
 }
 
@@ -296,6 +311,98 @@ void LiveFile::OutsideWrite::end(uint64_t written_end) {
   file_.outside_ended_.notify_all();
 }
 
+Result<uint64_t> LiveFile::Append::begin(uint64_t length_bytes) {
+  if (!file_.end_idle_append()) return Errno{EAGAIN};
+  range_ = {.offset = file_.size(), .length_bytes = length_bytes};
+  if (range_.end() > AppendProgress::kEndMax) return Errno{EFBIG};
+  if (Result<void> marked = file_.begin_sums(range_); !marked) return marked.error();
+  MutexLock held(file_.mu_);
+  Result<void> ready =
+      file_.outside_extends_ || file_.size() != range_.offset ? Errno{EAGAIN} : Result<void>();
+  if (ready) ready = file_.prepare_change(kNoBound);
+  if (!ready) {
+    file_.sums_->end(range_);
+    return ready.error();
+  }
+  file_.outside_extends_ = true;
+  file_.outside_count_ += 1;
+  file_.append_ = this;
+  // Must precede the grant: a reader that does not see it has nothing to settle.
+  file_.is_appended_.store(true);
+  progress_.grant(range_.offset);
+  return range_.offset;
+}
+
+void LiveFile::Append::end() {
+  MutexLock held(file_.mu_);
+  if (file_.append_ == this) file_.end_append();
+}
+
+// `end` is the client's word, which may say anything.
+bool LiveFile::grow_to(uint64_t end) {
+  end = std::min(end, append_->range_.end());
+  if (end <= size()) return false;
+  set_size(end);
+  touch_as_parts();
+  return true;
+}
+
+void LiveFile::end_append() {
+  (void)grow_to(append_->progress_.revoke());
+  sums_->end(append_->range_);
+  correct_part_sizes();
+  append_ = nullptr;
+  is_appended_.store(false);
+  outside_extends_ = false;
+  outside_count_ -= 1;
+  outside_ended_.notify_all();
+}
+
+// Cuts what a write has left that did not end, and extends what a client has counted but not
+// written; best effort, as above. Only such parts: ftruncate() makes ext4 log the size before the
+// blocks of earlier writes, even where the size stays. After a power failure that would be a hole,
+// which readers take for the program's. So the blocks go first.
+void LiveFile::correct_part_sizes() {
+  for (uint32_t d = 0; d < file_->map().geometry().device_count; ++d) {
+    const auto wanted = static_cast<off_t>(file_->map().part_size(d, size()));
+    struct stat part;
+    if (::fstat(part_fd(d), &part) != 0 || part.st_size == wanted) continue;
+    if (::fdatasync(part_fd(d)) == 0) (void)::ftruncate(part_fd(d), wanted);
+  }
+}
+
+void LiveFile::recall_append() {
+  const auto deadline = std::chrono::steady_clock::now() + kOutsidePatience;
+  while (append_ != nullptr) {
+    append_->progress_.recall();  // another one may have begun during the wait
+    const auto now = std::chrono::steady_clock::now();
+    if (!append_->progress_.is_taken() || now > deadline) return end_append();
+    outside_ended_.wait_until(mu_, now + kRecallPause);
+  }
+}
+
+// False: a write is in flight.
+bool LiveFile::end_idle_append() {
+  MutexLock held(mu_);
+  if (append_ == nullptr) return true;
+  append_->progress_.recall();
+  if (append_->progress_.is_taken()) return false;
+  end_append();
+  return true;
+}
+
+bool LiveFile::settle() {
+  if (!is_appended_.load()) return false;
+  MutexLock held(mu_);
+  return append_ != nullptr && grow_to(append_->progress_.end());
+}
+
+void LiveFile::recall() {
+  if (!is_appended_.load()) return;
+  MutexLock held(mu_);
+  recall_append();
+}
+
 Result<void> LiveFile::resize(uint64_t size) {
   MutexLock held(mu_);
   wait_for_outside();
@@ -327,6 +434,7 @@ Result<void> LiveFile::lower_to(uint64_t size, bool durably) {
 }
 
 Result<void> LiveFile::sync(bool data_only) {
+  (void)settle();
   const uint64_t synced = size();
   Result<void> done = settle_new();
   if (done) done = file_->sync(data_only);
@@ -341,6 +449,7 @@ Result<void> LiveFile::sync(bool data_only) {
 }
 
 void LiveFile::note_closed() {
+  (void)settle();
   std::unique_lock<Mutex> held(mu_, std::try_to_lock);  // as above
   if (!held.owns_lock() || !is_open() || size() == closed_noted_) return;
   closed_noted_ = size();
@@ -395,6 +504,19 @@ void LiveFile::touch() {
   // Only the owner may set times, but any writer changes them.
   MutexLock held(mu_);
   (void)write_stub(stub_.get(), layout_);
+}
+
+// The client has written when its last part was.
+void LiveFile::touch_as_parts() {
+  timespec latest = {};
+  for (uint32_t d = 0; d < writable_->parts().count(); ++d) {
+    struct stat st;
+    if (::fstat(part_fd(d), &st) != 0) continue;
+    const timespec& at = st.st_mtim;
+    if (std::tie(at.tv_sec, at.tv_nsec) > std::tie(latest.tv_sec, latest.tv_nsec)) latest = at;
+  }
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, latest};
+  if (::futimens(stub_.get(), times) != 0) (void)write_stub(stub_.get(), layout_);  // as in touch()
 }
 
 Result<void> LiveFile::want_all_sums(SumWork work) {

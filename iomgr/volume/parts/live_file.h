@@ -25,6 +25,7 @@
 
 #include "iomgr/base/fd.h"
 #include "iomgr/base/mutex.h"
+#include "iomgr/volume/parts/append_progress.h"
 #include "iomgr/volume/parts/striped_file.h"
 #include "iomgr/volume/sum/live_sums.h"
 #include "iomgr/volume/volume.h"
@@ -61,12 +62,15 @@ class LiveFile {
 
     // After an error the file is unchanged.
     Result<void> begin();
+    // Begins at the end of the file, whatever the range says. offset() is where that is.
+    Result<void> begin_at_end();
+    uint64_t offset() const { return range_.offset; }
     // The bytes before `written_end` were written. Cuts what a failed write has left behind that.
     void end(uint64_t written_end);
 
    private:
     LiveFile& file_;
-    const ByteRange range_;
+    ByteRange range_;
     std::unique_lock<Mutex> extends_;
     bool in_place_ = false;
     bool is_noted_ = false;  // by the checksums
@@ -92,6 +96,34 @@ class LiveFile {
     bool under_way_ = false;
     bool extends_ = false;
   };
+
+  // Another process appends for a while, without a question for each write; `progress` says how far
+  // it has come. A change of the file or of its attributes must be preceded by recall(), a look at
+  // its size by settle().
+  class Append {
+   public:
+    Append(LiveFile& file, AppendProgress& progress) : file_(file), progress_(progress) {}
+    ~Append() { end(); }
+    Append(const Append&) = delete;
+    Append& operator=(const Append&) = delete;
+
+    // Begins at the end of the file, and returns it. Ends another process's append first. EAGAIN:
+    // another process is extending the file. Waits for no process.
+    Result<uint64_t> begin(uint64_t length_bytes);
+    void end();
+
+   private:
+    friend class LiveFile;
+    LiveFile& file_;
+    AppendProgress& progress_;
+    ByteRange range_;
+  };
+  // size() is what has been written until now. Whether it has grown.
+  bool settle();
+  // Settles, and ends the append. Waits for a write in flight, five seconds at most.
+  void recall();
+  // Whether an append has begun that has not ended.
+  bool is_appended() const { return is_appended_.load(); }
 
   // As ftruncate(2): shorter, or longer with a hole.
   Result<void> resize(uint64_t size);
@@ -162,7 +194,14 @@ class LiveFile {
   void set_smaller_size(uint64_t size) REQUIRES(mu_);
   // Must precede a cut of the file, and precede an older promise that could count against it.
   Result<void> lower_to(uint64_t size, bool durably) REQUIRES(mu_);
+  // Afterwards there is no append.
   void wait_for_outside() REQUIRES(mu_);
+  bool grow_to(uint64_t end) REQUIRES(mu_);
+  void end_append() REQUIRES(mu_);
+  void correct_part_sizes() REQUIRES(mu_);
+  void recall_append() REQUIRES(mu_);
+  bool end_idle_append();
+  void touch_as_parts() REQUIRES(mu_);
   // Removes the sums of small parts before these change.
   Result<void> forget_small_sums() REQUIRES(mu_);
   Result<void> begin_sums(ByteRange range);
@@ -184,6 +223,8 @@ class LiveFile {
   CondVar outside_ended_;
   uint32_t outside_count_ GUARDED_BY(mu_) = 0;  // outside writes in flight
   bool outside_extends_ GUARDED_BY(mu_) = false;
+  Append* append_ GUARDED_BY(mu_) = nullptr;
+  std::atomic<bool> is_appended_{false};  // changes under mu_
   // Held while the size becomes smaller, and briefly at both ends of a write in place. So such a
   // write does not wait for writes that extend the file. Taken after mu_.
   Mutex in_place_mu_;

@@ -216,6 +216,115 @@ TEST_F(LiveFileTest, AnAbandonedOutsideWriteIsNotLost) {
   EXPECT_EQ(get(*live).substr(range.offset), bytes);
 }
 
+// A client that appends says only in the page how far it has come.
+TEST_F(LiveFileTest, AnAppendCountsWhatTheClientHasGivenBack) {
+  make(random_bytes(10'000));
+  const auto live = opened();
+  AppendProgress client;
+  LiveFile::Append append(*live, client);
+  const Result<uint64_t> from = append.begin(1 << 20);
+  ASSERT_TRUE(from);
+  ASSERT_EQ(*from, 10'000u);
+  const std::string bytes = random_bytes(12);
+  ASSERT_TRUE(client.take(10'000));
+  EXPECT_FALSE(client.take(10'000)) << "one write at a time";
+  ASSERT_EQ(
+      lanes_->write(live->writable(), {.offset = 10'000, .length_bytes = 12}, bytes.data(), false),
+      0);
+  EXPECT_FALSE(live->settle());
+  EXPECT_EQ(live->size(), 10'000u);
+  ASSERT_TRUE(client.give_back(12));
+  EXPECT_TRUE(live->settle());
+  EXPECT_EQ(live->size(), 10'012u);
+  EXPECT_FALSE(client.take(10'000)) << "elsewhere than at the end";
+  live->recall();
+  EXPECT_FALSE(client.is_granted());
+  EXPECT_FALSE(client.take(10'012));
+  expect_exact_parts(*live);
+  EXPECT_EQ(get(*live).substr(10'000), bytes);
+}
+
+TEST_F(LiveFileTest, WhoeverChangesTheFileEndsAnAppend) {
+  make(random_bytes(10'000));
+  const auto live = opened();
+  AppendProgress client;
+  LiveFile::Append append(*live, client);
+  ASSERT_TRUE(append.begin(1 << 20));
+  ASSERT_TRUE(live->resize(20'000));
+  EXPECT_FALSE(client.is_granted());
+  ASSERT_EQ(*append.begin(1 << 20), 20'000u);
+  LiveFile::Write write(*live, {.offset = 0, .length_bytes = 5});
+  ASSERT_TRUE(write.begin_at_end());
+  EXPECT_EQ(write.offset(), 20'000u);
+  EXPECT_FALSE(client.is_granted());
+}
+
+// The page is the client's to write.
+TEST_F(LiveFileTest, AnAppendNeverCountsMoreThanItWasGiven) {
+  make(random_bytes(10'000));
+  const auto live = opened();
+  AppendProgress client;
+  LiveFile::Append append(*live, client);
+  ASSERT_TRUE(append.begin(100));
+  ASSERT_TRUE(client.take(10'000));
+  ASSERT_TRUE(client.give_back(1'000'000));
+  live->settle();
+  EXPECT_EQ(live->size(), 10'100u);
+  client.grant(5);
+  append.end();
+  EXPECT_EQ(live->size(), 10'100u);
+  expect_exact_parts(*live);
+}
+
+// The server has one thread for all clients.
+TEST_F(LiveFileTest, ABeginningAppendWaitsForNoOther) {
+  make(random_bytes(10'000));
+  const auto live = opened();
+  AppendProgress stopped, other;
+  LiveFile::Append first(*live, stopped), second(*live, other);
+  ASSERT_TRUE(first.begin(1 << 20));
+  ASSERT_TRUE(stopped.take(10'000));
+  const Result<uint64_t> refused = second.begin(1 << 20);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, EAGAIN);
+  ASSERT_TRUE(stopped.give_back(12)) << "it was not interrupted";
+  EXPECT_FALSE(stopped.take(10'012)) << "but is recalled";
+  ASSERT_EQ(*second.begin(1 << 20), 10'012u);
+  EXPECT_FALSE(stopped.is_granted());
+}
+
+// A truncation lets go of the lock while it waits for a write in place.
+TEST_F(LiveFileTest, AnAppendThatBeginsBesideATruncationEndsBeforeIt) {
+  make(random_bytes(10'000));
+  const auto live = opened();
+  LiveFile::OutsideWrite in_place(*live, {.offset = 0, .length_bytes = kDepth});
+  ASSERT_TRUE(in_place.begin());
+  auto cut = std::async(std::launch::async, [&] { return live->resize(5'000); });
+  ::usleep(20'000);
+  AppendProgress client;
+  LiveFile::Append append(*live, client);
+  const Result<uint64_t> from = append.begin(1 << 20);
+  in_place.end(kDepth);
+  ASSERT_TRUE(cut.get());
+  EXPECT_FALSE(client.is_granted());
+  EXPECT_EQ(live->size(), 5'000u);
+  expect_exact_parts(*live);
+}
+
+// Stopped by SIGSTOP, say: five seconds later the file goes on without it.
+TEST_F(LiveFileTest, ARecallDoesNotWaitForEver) {
+  make(random_bytes(10'000));
+  const auto live = opened();
+  AppendProgress client;
+  LiveFile::Append append(*live, client);
+  ASSERT_TRUE(append.begin(1 << 20));
+  ASSERT_TRUE(client.take(10'000));
+  ASSERT_TRUE(live->resize(5'000));
+  EXPECT_FALSE(client.give_back(12)) << "the bytes do not count, and are written once more";
+  EXPECT_EQ(live->size(), 5'000u);
+  expect_exact_parts(*live);
+}
+
 TEST_F(LiveFileTest, ClosingKeepsTheTimeOfTheLastWrite) {
   make(random_bytes(10'000));
   const auto live = opened();
