@@ -1,25 +1,13 @@
-// volume.json and device.json: parses and prints them (FORMAT.md).
-//
-// The preload library reads the same files with its own parser. So the keys are part of the format:
-// exactly these are read.
+// volume.json and device.json as records: parses and prints them. volume_fields.h has the keys.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "iomgr/volume/volume.h"
+#include "iomgr/volume/volume_fields.h"
 
 namespace graphlane {
-
-// Identifies the volume's directory: others with the same uuid are copies (volume/home.h).
-struct VolumeHome {
-  StubIdentity directory = {};  // of VOL/.graphlane
-  // f_fsid on btrfs, as its snapshots keep inode and birth time; else 0
-  uint64_t filesystem = 0;
-  uint64_t epoch = 0;  // raised by each process that changes striped files
-
-  bool is_known() const { return directory != StubIdentity{}; }
-};
 
 struct VolumeRecord {
   uint32_t format = 2;
@@ -30,14 +18,6 @@ struct VolumeRecord {
   bool is_depth_auto = false;
   bool verifies_reads = false;
   StripePolicy policy;
-};
-
-struct DeviceRecord {
-  uint32_t format = 2;
-  VolumeHome home = {};
-  Uuid volume;
-  uint32_t ordinal = 0;
-  uint32_t device_count = 0;
 };
 
 // EILSEQ: a path or a glob is not UTF-8, so JSON cannot hold it.

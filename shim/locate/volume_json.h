@@ -1,5 +1,4 @@
-// volume.json and device.json, read with jsmn: no allocation. The format is in
-// iomgr/volume/FORMAT.md; iomgr/volume/volume.cc writes it.
+// volume.json and device.json, read in place (iomgr/volume/volume_fields.h): no allocation.
 //
 // Threads: under the caller's SlowLock (static buffers).
 #pragma once
@@ -8,17 +7,16 @@
 #include <string_view>
 
 #include "iomgr/base/uuid.h"
-#include "iomgr/volume/stub/part_record.h"
 #include "iomgr/volume/stub/stripe.h"
+#include "iomgr/volume/volume_fields.h"
 #include "shim/base/text.h"
 
 namespace graphlane::shim {
 
 // The device directories of a volume, with "/graphlane-<uuid>" appended.
 struct VolumeDevices {
-  uint32_t format = 2;     // 1: read only
-  StubIdentity home = {};  // of .graphlane, as volume.json says; it was verified
-  uint64_t epoch = 0;
+  uint32_t format = 2;   // 1: read only
+  VolumeHome home = {};  // as volume.json says; it was verified
   Uuid volume;
   PathText directory;               // the volume's own
   uint64_t stripe_depth_bytes = 0;  // of new files

@@ -1,4 +1,4 @@
-// The preload library's own parser of volume.json and device.json.
+// volume.json and device.json, as the preload library reads them.
 #include <fcntl.h>
 #include <sys/stat.h>
 
