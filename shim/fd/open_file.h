@@ -10,8 +10,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "iomgr/base/fd.h"
+#include "iomgr/base/sys.h"
 #include "iomgr/io/device_gate.h"
 #include "iomgr/read/pattern/small_reads.h"
 #include "iomgr/read/plan.h"
@@ -19,6 +21,7 @@
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/parts/promises.h"
 #include "shim/fd/fd_table.h"
+#include "shim/fd/internal_fd.h"
 #include "shim/hooks/groups.h"
 #include "shim/locate/locate.h"
 #include "shim/locate/stub_watch.h"
@@ -29,60 +32,85 @@ namespace graphlane::shim {
 struct DeviceCounters;
 struct FileCounters;
 
+// Without a mount: the file's stub, which this process holds.
+struct HeldStub {
+  // The size in it, while it is unchanged.
+  StubWatch watch;
+  // With the lock of a process that has the parts open. For a written file it is open for writing,
+  // with a writer's lock. -1: none.
+  int fd = -1;
+  bool is_written = false;
+  // Written since the stub's mtime was last set.
+  mutable std::atomic<bool> has_writes{false};
+  // The process that closes it later knows of it (write/told_changes.h).
+  mutable std::atomic<bool> told{false};
+  // Its size was changed by this process, and note_closed() (writer.h) was not called since.
+  mutable std::atomic<bool> grown{false};
+  // The end of the file within its parts, until a writer of this boot cuts them.
+  mutable std::atomic<uint64_t> bytes_max{kNoBound};
+};
+
+// Over a mount, for a file that this process writes: the connection to its server, and the process
+// that opened it.
+struct WriteLink {
+  int fd = -1;
+  uint32_t epoch = 0;
+  mutable std::atomic<bool> busy{false};
+  AppendProgress* progress = nullptr;           // as long as fd
+  const std::atomic<uint32_t>* life = nullptr;  // of the server (server_protocol.h)
+  // An append past the kernel (link_writer.h): a descriptor that may append without a look at it;
+  // -1: no append. The rest belongs to the holder of `busy`.
+  mutable std::atomic<int> append_fd{-1};
+  mutable uint64_t append_limit = 0;  // offset
+  mutable uint32_t append_count = 0;  // writes of it
+  mutable uint32_t append_pause = 0;  // how many writes go through the kernel once it has ended
+  mutable uint32_t append_skips = 0;  // … and still have to
+
+  void unmap() {
+    if (progress != nullptr) sys::munmap(std::exchange(progress, nullptr), kAppendPageBytes);
+  }
+};
+
+// Over a mount: the generation in which the file was identified.
+struct ServedGeneration {
+  const Generation* counter = nullptr;  // null: without a mount
+  uint64_t generation = 0;
+
+  // Whether no writer has begun or ended since.
+  bool still_holds() const {
+    // Acquire: a thread that sees the old value may use what was read before.
+    return counter == nullptr || counter->load(std::memory_order_acquire) == generation;
+  }
+};
+
 struct OpenFile {
   // 0: not in use, or being closed. Only the SlowLock's holder raises it from 0.
   std::atomic<uint32_t> references{0};
   std::atomic<bool> in_use{false};
   // The program closed the parts without the library's knowledge: the next user opens them again.
   mutable std::atomic<bool> lost{false};
-  StubWatch stub;  // without a mount
-  // Written since the stub's mtime was last set.
-  mutable std::atomic<bool> written{false};
-  // The process that closes it later knows of it (write/told_changes.h).
-  mutable std::atomic<bool> told{false};
-  // Its size was changed by this process, and note_closed() (writer.h) was not called since.
-  mutable std::atomic<bool> grown{false};
-  // Without a mount: the end of the file within its parts, until a writer of this boot cuts them.
-  mutable std::atomic<uint64_t> bytes_max{kNoBound};
 
   // Constant while references > 0.
+  uint32_t slot = 0;
   dev_t device_number = 0;
   ino_t inode = 0;
   Origin origin = Origin::kForeign;
-  const Generation* counter = nullptr;  // over a mount
-  uint64_t generation = 0;              // the members are valid while *counter has this value
-  int error = 0;                        // kDamaged: the errno of reads
+  int error = 0;  // kDamaged: the errno of reads
   Uuid volume;
   Uuid file_id;
-  StubSize said;  // the stub's when it was identified; over a mount the size
-
-  // Without a mount: the stub, with the lock of a process that has the parts open. For a written
-  // file it is open for writing, with a writer's lock. Otherwise -1.
-  int stub_fd = -1;
-  bool written_here = false;
-  // Over a mount, for a written file: the connection to its server, and the process that opened it.
-  // Otherwise -1.
-  int link_fd = -1;
-  uint32_t link_epoch = 0;
-  mutable std::atomic<bool> link_busy{false};
-  AppendProgress* progress = nullptr;           // as long as link_fd
-  const std::atomic<uint32_t>* life = nullptr;  // of the server (server_protocol.h)
-  // An append past the kernel (link_writer.h): a descriptor that may append without a look at it;
-  // -1: no append. The rest belongs to the holder of link_busy.
-  mutable std::atomic<int> append_fd{-1};
-  mutable uint64_t append_limit = 0;  // offset
-  mutable uint32_t append_count = 0;  // writes of it
-  mutable uint32_t append_pause = 0;  // how many writes go through the kernel once it has ended
-  mutable uint32_t append_skips = 0;  // … and still have to
-  mutable SharedReader sharing;
-  SmallReads small_reads;  // over a mount
-  ReadState state;         // but for what a descriptor adds: OpenFileRef::state()
+  StubSize said;    // the stub's when it was identified; over a mount the size
+  ReadState state;  // but for what a descriptor adds: OpenFileRef::state()
   StripeMap map;
   PartFiles* parts = nullptr;  // in the slot's storage
   DeviceCounters* counters[kDeviceCountMax] = {};
   DeviceGate* gates[kDeviceCountMax] = {};
   FileCounters* file_counters = nullptr;
-  uint32_t slot = 0;
+
+  HeldStub stub;            // without a mount
+  ServedGeneration served;  // over a mount
+  WriteLink link;
+  SmallReads small_reads;
+  mutable SharedReader sharing;
 };
 
 // The state of small reads of the file in the table; null: none.
@@ -171,14 +199,6 @@ OpenFileRef acquire_append(int fd);
 
 // Adds a new descriptor of a stub; `stub` is open for writing on it. 0 or an errno.
 int adopt(int fd, Fd stub);
-
-// Moves the descriptor to a high number, out of the program's way.
-Fd lifted(Fd fd);
-
-// As lifted(), and the program cannot close it: its number, or -1 if `fd` is empty. drop_internal()
-// closes it.
-int keep_internal(Fd fd);
-void drop_internal(int fd);
 
 // Identifies descriptors of that inode again at their next use: it is another kind of file now.
 void identify_anew(const struct stat& st);

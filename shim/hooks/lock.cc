@@ -132,7 +132,7 @@ bool lock_record(int fd, int command, struct flock* asked, int* status) {
   }
   const off_t room = kEnd - lock.l_start;
   if (lock.l_len == 0 || lock.l_len > room) lock.l_len = room;
-  const int owner = may_write(file.access()) && !is_of_description(command) ? file->stub_fd : fd;
+  const int owner = may_write(file.access()) && !is_of_description(command) ? file->stub.fd : fd;
   *status = call(&file, owner, command, &lock);
   if (*status == 0 && asks && lock.l_type == F_UNLCK) {
     asked->l_type = F_UNLCK;

@@ -52,7 +52,7 @@ class NamedStub {
   }
   explicit operator bool() const { return is_one_; }
   const Layout& layout() const { return layout_; }
-  int fd() const { return known_ ? known_->stub_fd : opened_.get(); }
+  int fd() const { return known_ ? known_->stub.fd : opened_.get(); }
 
   // True also for a stub that this process may not read.
   bool may_be_stub() const { return has_stub_size(named_); }

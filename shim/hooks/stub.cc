@@ -28,7 +28,7 @@ namespace {
 void show_times(const OpenFile& file, struct stat* st) {
   show_written(file);
   struct stat now;
-  if (sys::fstat(file.stub_fd, &now) != 0) return;
+  if (sys::fstat(file.stub.fd, &now) != 0) return;
   st->st_mtim = now.st_mtim;
   st->st_ctim = now.st_ctim;
 }
@@ -39,7 +39,7 @@ int with_logical_size(int status, int directory, const char* path, int flags, st
   if ((flags & AT_EMPTY_PATH) != 0 && path != nullptr && *path == '\0') {
     const OpenFileRef file = acquire_stub(directory);
     if (file && file->origin == Origin::kStub) {
-      if (file->written_here) show_times(*file, st);
+      if (file->stub.is_written) show_times(*file, st);
       layout.logical_size = file.size();
       fill_stat(layout, st);
     }

@@ -81,7 +81,7 @@ OpenFileRef acquire_writer(const Fd& place) {
     return {};
   }
   OpenFileRef file = acquire_open(st);
-  if (file && !file->written_here) return {};
+  if (file && !file->stub.is_written) return {};
   return file;
 }
 

@@ -196,7 +196,7 @@ void ask_anew(const OpenFileRef& file) {
   SharedReader& reader = file->sharing;
   const int64_t ctime_ns = file.ctime_ns();
   const auto is_asked = [&] { return reader.asked_ctime_ns.load(relaxed) == ctime_ns; };
-  if (is_asked() || !settings().shares || file->stub_fd < 0 || file.content_generation() == 0) {
+  if (is_asked() || !settings().shares || file->stub.fd < 0 || file.content_generation() == 0) {
     return;
   }
   if (in_vfork_child()) return;  // the connections would be the child's, not this process's
@@ -207,9 +207,9 @@ void ask_anew(const OpenFileRef& file) {
     return;
   }
   reader.end();
-  reader.begin(ask_volume_to_share, file->stub_fd, static_cast<uint64_t>(ctime_ns), file.size());
+  reader.begin(ask_volume_to_share, file->stub.fd, static_cast<uint64_t>(ctime_ns), file.size());
   if (wants_permit(*file)) {
-    Fd permit = reopen(file->stub_fd, O_RDONLY);
+    Fd permit = reopen(file->stub.fd, O_RDONLY);
     if (permit && lock_to_map(permit.get())) permit_mapping(*file, std::move(permit));
   }
   reader.asked_ctime_ns.store(ctime_ns, relaxed);

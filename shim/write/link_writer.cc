@@ -26,7 +26,7 @@ class Link {
   // `tries`: how often it looks whether another thread has done.
   explicit Link(const OpenFile& file, uint32_t tries = 1) : file_(file), mine_(take(file, tries)) {}
   ~Link() {
-    if (mine_) file_.link_busy.store(false, std::memory_order_release);
+    if (mine_) file_.link.busy.store(false, std::memory_order_release);
   }
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -36,25 +36,25 @@ class Link {
   template <class Question>
   int ask(const Question& question, WriteReply* reply) const {
     const long sent =
-        ::syscall(SYS_sendto, file_.link_fd, &question, sizeof question, MSG_NOSIGNAL, nullptr, 0);
+        ::syscall(SYS_sendto, file_.link.fd, &question, sizeof question, MSG_NOSIGNAL, nullptr, 0);
     const long got =
         sent != static_cast<long>(sizeof question)
             ? -1
-            : ::syscall(SYS_recvfrom, file_.link_fd, reply, sizeof *reply, 0, nullptr, nullptr);
+            : ::syscall(SYS_recvfrom, file_.link.fd, reply, sizeof *reply, 0, nullptr, nullptr);
     if (got == static_cast<long>(sizeof *reply) && reply->magic == WriteReply::kMagic) {
       return reply->error;
     }
-    ::syscall(SYS_shutdown, file_.link_fd, SHUT_RDWR);
+    ::syscall(SYS_shutdown, file_.link.fd, SHUT_RDWR);
     file_.lost.store(true, std::memory_order_relaxed);
     return EIO;
   }
 
  private:
   static bool take(const OpenFile& file, uint32_t tries) {
-    if (file.link_epoch != process_epoch()) return false;
+    if (file.link.epoch != process_epoch()) return false;
     for (uint32_t i = 0; i < tries; ++i) {
       if (i > 0) ::syscall(SYS_sched_yield);
-      if (!file.link_busy.exchange(true, std::memory_order_acquire)) return true;
+      if (!file.link.busy.exchange(true, std::memory_order_acquire)) return true;
     }
     return false;
   }
@@ -130,11 +130,11 @@ bool is_due(int fd) {
 // The server has ended the append, or refused one: the next question comes later. The kernel is told
 // the size, which it needs for the file offset of a descriptor with O_APPEND.
 bool pause_append(const OpenFile& file, int fd, bool longer) {
-  const uint32_t next = longer ? 2 * file.append_pause : 0;
-  file.append_pause = std::clamp(next, kAppendPauseMin, kAppendPauseMax);
-  file.append_skips = file.append_pause;
-  file.append_count = 0;
-  if (file.append_fd.exchange(-1, std::memory_order_relaxed) >= 0) tell_kernel_size(fd);
+  const uint32_t next = longer ? 2 * file.link.append_pause : 0;
+  file.link.append_pause = std::clamp(next, kAppendPauseMin, kAppendPauseMax);
+  file.link.append_skips = file.link.append_pause;
+  file.link.append_count = 0;
+  if (file.link.append_fd.exchange(-1, std::memory_order_relaxed) >= 0) tell_kernel_size(fd);
   return false;
 }
 
@@ -146,35 +146,36 @@ bool ask_to_append(const OpenFile& file, int fd, const Link& link) {
       link.ask(AppendBegin{.length_bytes = kAppendMax}, &reply) != 0) {
     return pause_append(file, fd, /*longer=*/true);
   }
-  file.append_limit = std::min<uint64_t>(reply.size_bytes + kAppendMax, limit.rlim_cur);
+  file.link.append_limit = std::min<uint64_t>(reply.size_bytes + kAppendMax, limit.rlim_cur);
   // Release: acquire_append() needs no more than that.
-  file.append_fd.store(fd, std::memory_order_release);
+  file.link.append_fd.store(fd, std::memory_order_release);
   return true;
 }
 
 // Whether the descriptor may append. Asks, unless an append has ended a short while ago.
 bool get_append(const OpenFile& file, int fd, const Link& link) {
-  const bool had = file.append_fd.load(std::memory_order_relaxed) >= 0;
-  if (had && file.progress->is_granted()) {
+  const bool had = file.link.append_fd.load(std::memory_order_relaxed) >= 0;
+  if (had && file.link.progress->is_granted()) {
     // The file has one handle then, so a duplicate of the descriptor may append, too.
-    file.append_fd.store(fd, std::memory_order_release);
+    file.link.append_fd.store(fd, std::memory_order_release);
     return true;
   }
-  if (had) return pause_append(file, fd, /*longer=*/file.append_count < file.append_pause);
-  if (file.append_skips > 0) return file.append_skips -= 1, false;
+  if (had)
+    return pause_append(file, fd, /*longer=*/file.link.append_count < file.link.append_pause);
+  if (file.link.append_skips > 0) return file.link.append_skips -= 1, false;
   return ask_to_append(file, fd, link);
 }
 
 // Whether the file ends at `begin`, and these bytes are the program's to write and to count.
 bool take_place(const OpenFile& file, int fd, const Link& link, uint64_t begin, size_t count) {
-  if (begin != file.progress->end()) return false;
-  if (begin + count > file.append_limit && !ask_to_append(file, fd, link)) return false;
-  return begin + count <= file.append_limit && file.progress->take(begin);
+  if (begin != file.link.progress->end()) return false;
+  if (begin + count > file.link.append_limit && !ask_to_append(file, fd, link)) return false;
+  return begin + count <= file.link.append_limit && file.link.progress->take(begin);
 }
 
 // Whether there is a server that keeps other writers away.
 bool is_served(const OpenFile& file) {
-  const uint32_t owner = file.life->load(std::memory_order_acquire);
+  const uint32_t owner = file.link.life->load(std::memory_order_acquire);
   return (owner & FUTEX_TID_MASK) != 0 && (owner & FUTEX_OWNER_DIED) == 0;
 }
 
@@ -184,8 +185,8 @@ std::optional<ssize_t> append_at(const OpenFileRef& file, int fd, const Link& li
   if (!take_place(*file, fd, link, begin, count)) return std::nullopt;
   const ssize_t written = is_served(*file) ? write_in_order(file, begin, buffer, count) : -1;
   const uint64_t moved = written > 0 ? static_cast<uint64_t>(written) : 0;
-  const bool counts = file->progress->give_back(moved);
-  file->append_count += 1;
+  const bool counts = file->link.progress->give_back(moved);
+  file->link.append_count += 1;
   if (!counts || moved == 0) return std::nullopt;
   file->file_counters->count_write(moved);
   return written;
@@ -215,7 +216,7 @@ std::optional<ssize_t> append_at_offset(const OpenFileRef& file, int fd, const L
   if (!has_append_flag(fd)) return write_reserved(fd, buffer, count, range);
   // The file offset says nothing about the end.
   range.settle(0);
-  const uint64_t end = file->progress->end();
+  const uint64_t end = file->link.progress->end();
   const auto written = append_at(file, fd, link, buffer, count, end);
   if (written) sys::lseek(fd, static_cast<off_t>(end) + *written, SEEK_SET);
   return written;

@@ -13,11 +13,11 @@ namespace graphlane::shim {
 
 void tell_of_change(const OpenFile& file) {
   const char* const list_path = settings().changes;
-  if (list_path == nullptr || file.told.exchange(true, std::memory_order_relaxed)) return;
+  if (list_path == nullptr || file.stub.told.exchange(true, std::memory_order_relaxed)) return;
   const int saved_errno = errno;
   const ScratchBlock path;
   if (path.bytes() != nullptr) {
-    const long length = ::syscall(SYS_readlinkat, AT_FDCWD, ProcPath(file.stub_fd).c_str(),
+    const long length = ::syscall(SYS_readlinkat, AT_FDCWD, ProcPath(file.stub.fd).c_str(),
                                   path.bytes(), kBlockSize - 1);
     const Fd list(sys::openat(AT_FDCWD, list_path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY));
     if (list && length > 0 && length < static_cast<long>(kBlockSize - 1)) {

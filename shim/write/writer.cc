@@ -78,7 +78,7 @@ class SizeChange {
       error_ = errno;
     }
     if (error_ != 0) return;
-    const auto verdict = read_stub(file.stub_fd, kStubSize, &layout_);
+    const auto verdict = read_stub(file.stub.fd, kStubSize, &layout_);
     if (!verdict) {
       error_ = verdict.error().code;
     } else if (*verdict != StubVerdict::kStub || layout_.file_id != file.file_id) {
@@ -87,8 +87,8 @@ class SizeChange {
       size_ =
           is_open() ? std::min(layout_.logical_size, size_of_parts(file)) : layout_.logical_size;
     }
-    if (error_ == 0 && file.written_here &&
-        file.bytes_max.load(std::memory_order_relaxed) != kNoBound) {
+    if (error_ == 0 && file.stub.is_written &&
+        file.stub.bytes_max.load(std::memory_order_relaxed) != kNoBound) {
       cut_unwritten();
     }
   }
@@ -121,7 +121,7 @@ class SizeChange {
   // Records that the parts are durable.
   int say_synced() {
     layout_.is_new = false;
-    const Result<void> said = write_stub(file_.stub_fd, layout_);
+    const Result<void> said = write_stub(file_.stub.fd, layout_);
     return said ? 0 : said.error().code;
   }
 
@@ -150,7 +150,7 @@ class SizeChange {
       if (error_ != 0) return;
       promise_closed(parts_of(file_), open.bytes);
     }
-    file_.bytes_max.store(kNoBound, std::memory_order_relaxed);
+    file_.stub.bytes_max.store(kNoBound, std::memory_order_relaxed);
     if (is_open()) size_ = std::min(layout_.logical_size, size_of_parts(file_));
   }
 
@@ -161,9 +161,9 @@ class SizeChange {
     if (!is_open() || layout_.logical_size != bound) {
       layout_.state = FileState::kOpen;
       layout_.logical_size = bound;
-      if (Result<void> said = write_stub(file_.stub_fd, layout_); !said) return said.error().code;
+      if (Result<void> said = write_stub(file_.stub.fd, layout_); !said) return said.error().code;
     }
-    return !durably || ::syscall(SYS_fdatasync, file_.stub_fd) == 0 ? 0 : errno;
+    return !durably || ::syscall(SYS_fdatasync, file_.stub.fd) == 0 ? 0 : errno;
   }
 
   // Repairs uneven parts of a dead writer. A cut must be durable before its bound is lifted, or a
@@ -207,7 +207,7 @@ class SizeChange {
 // it a power failure leaves no empty file. 0 or an errno.
 int sync_new(const OpenFile& file, const BlockedSignals& signals) {
   Layout layout;
-  const auto verdict = read_stub(file.stub_fd, kStubSize, &layout);
+  const auto verdict = read_stub(file.stub.fd, kStubSize, &layout);
   if (!verdict || *verdict != StubVerdict::kStub || !layout.is_new) return 0;
   for (uint32_t d = 0; d < file.parts->count(); ++d) {
     if (::syscall(SYS_fsync, file.parts->buffered(d)) != 0) return errno;
@@ -269,7 +269,7 @@ void note_synced(const OpenFile& file, uint64_t size) {
 }  // namespace
 
 void note_closed(const OpenFile& file) {
-  if (!file.grown.exchange(false, std::memory_order_relaxed)) return;
+  if (!file.stub.grown.exchange(false, std::memory_order_relaxed)) return;
   const int saved_errno = errno;
   const SizeChange now(file, nullptr);
   if (now.error() == 0 && now.says_open()) promise_closed(parts_of(file), now.size());
@@ -288,7 +288,7 @@ ssize_t write_striped(const OpenFileRef& file, const Memory& memory, bool append
              : write_extending(file, memory, wanted, append, offset, quietly.signals);
   if (written <= 0) return written;
   note_written(*file);
-  if (!within) file->grown.store(true, std::memory_order_relaxed);
+  if (!within) file->stub.grown.store(true, std::memory_order_relaxed);
   file->file_counters->count_write(static_cast<uint64_t>(written));
   return written;
 }
@@ -302,7 +302,7 @@ int resize_striped(const OpenFileRef& file, uint64_t size_bytes) {
   int error = 0;
   if (size_bytes < change.size()) error = change.shrink(size_bytes);
   if (size_bytes > change.size()) error = change.grow(size_bytes);
-  file->grown.store(true, std::memory_order_relaxed);
+  file->stub.grown.store(true, std::memory_order_relaxed);
   if (error == 0) note_written(*file);
   return error;
 }
@@ -330,18 +330,19 @@ int allocate_striped(const OpenFileRef& file, int mode, ByteRange range) {
   }
   const bool extends = (mode & FALLOC_FL_KEEP_SIZE) == 0 && range.end() > change.size();
   const int error = extends ? change.grow(range.end()) : 0;
-  if (extends) file->grown.store(true, std::memory_order_relaxed);
+  if (extends) file->stub.grown.store(true, std::memory_order_relaxed);
   if (error == 0) note_written(*file);
   return error;
 }
 
 int sync_striped(const OpenFileRef& file, int fd, bool data_only) {
   const Quietly quietly;
-  if (file->written_here) {
+  if (file->stub.is_written) {
     if (const int error = sync_new(*file, quietly.signals); error != 0) return error;
   }
   const uint32_t count = file->parts->count();
-  const uint64_t synced = file->grown.load(std::memory_order_relaxed) ? size_of_parts(*file) : 0;
+  const uint64_t synced =
+      file->stub.grown.load(std::memory_order_relaxed) ? size_of_parts(*file) : 0;
   // Starts the writes on all devices before it waits for one; only a hint.
   for (uint32_t d = 0; d < count; ++d) {
     (void)::syscall(SYS_sync_file_range, file->parts->buffered(d), 0, 0, SYNC_FILE_RANGE_WRITE);
@@ -351,7 +352,7 @@ int sync_striped(const OpenFileRef& file, int fd, bool data_only) {
   }
   if (synced > 0) note_synced(*file, synced);
   // Also for readers: a former writer may have lifted a bound in memory only.
-  if (file->written_here) show_written(*file);
+  if (file->stub.is_written) show_written(*file);
   return ::syscall(data_only ? SYS_fdatasync : SYS_fsync, fd) == 0 ? 0 : errno;
 }
 
