@@ -23,7 +23,7 @@ bool is_volume(const std::string& path) {
 }
 
 Outcome<int> mount(const MountCommand& options) {
-  MountOptions mount;
+  fuse::MountOptions mount;
   for (const std::string& list : options.options) {
     if (Outcome<void> parsed = mount.parse(list); !parsed) {
       complain(parsed.error().text + " (see graphlane mount --help)");
@@ -34,7 +34,7 @@ Outcome<int> mount(const MountCommand& options) {
   mount.foreground = options.foreground;
   if (mount.remount) {
     if (mount.mountpoint.empty()) mount.mountpoint = options.volume;
-    if (Outcome<void> done = remount(mount); !done) return done.error();
+    if (Outcome<void> done = fuse::remount(mount); !done) return done.error();
     return kOk;
   }
   auto volume = Volume::open(options.volume);
@@ -45,7 +45,7 @@ Outcome<int> mount(const MountCommand& options) {
     }
     return volume.error();
   }
-  if (Outcome<void> mounted = mount_volume(std::move(*volume), mount); !mounted) {
+  if (Outcome<void> mounted = fuse::mount_volume(std::move(*volume), mount); !mounted) {
     return mounted.error();
   }
   return kOk;
@@ -55,7 +55,7 @@ struct UnmountCommand {
   std::vector<std::string> mountpoints;
 };
 
-Outcome<int> umount(const UnmountCommand& options) { return to_each(options.mountpoints, unmount); }
+Outcome<int> umount(const UnmountCommand& options) { return to_each(options.mountpoints, fuse::unmount); }
 
 }  // namespace
 

@@ -106,7 +106,7 @@ Outcome<FoundVolumes> find_volumes(const RunOptions& options) {
 }
 
 // The volumes that a running program of the command needs.
-std::vector<std::shared_ptr<const Volume>> find_later(const LaterQuestion& question) {
+std::vector<std::shared_ptr<const Volume>> find_later(const fuse::LaterQuestion& question) {
   Volumes volumes;
   const auto add = [&](const std::set<std::string>& roots, bool tells) {
     for (const std::string& root : roots) {
@@ -188,7 +188,7 @@ int execute(const RunOptions& options) {
 // As execute(), but in a child if a report is wanted.
 int become(const RunOptions& options) {
   if (options.report.empty() || options.again) return execute(options);
-  const HeldSignals signals;
+  const fuse::HeldSignals signals;
   const pid_t child = ::fork();
   if (child == 0) {
     ::sigprocmask(SIG_SETMASK, &signals.before(), nullptr);
@@ -205,7 +205,7 @@ IoMode io_mode(const std::string& name) {
 }
 
 Outcome<int> run_mounted(const RunOptions& options, const Volumes& volumes) {
-  MountOptions mount;
+  fuse::MountOptions mount;
   mount.io_mode = io_mode(options.io);
   if (const char* verify = std::getenv("GRAPHLANE_VERIFY"); verify != nullptr && *verify != '\0') {
     mount.verifies_reads = std::strcmp(verify, "read") == 0;
@@ -215,7 +215,7 @@ Outcome<int> run_mounted(const RunOptions& options, const Volumes& volumes) {
   for (const auto& volume : volumes) {
     if (share == nullptr || std::strcmp(share, "no") != 0) uses.push_back(ServerUse::begin(volume));
   }
-  return run_in_private_mounts(volumes, mount,
+  return fuse::run_in_private_mounts(volumes, mount,
                                {.argv = options.command, .program = options.program}, find_later);
 }
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <new>
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 Generations::Generations()
     : fd_(::memfd_create("graphlane-generations", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
@@ -40,4 +40,4 @@ void Generations::release() { (void)::pthread_mutex_unlock(life_); }
 
 Generations::~Generations() { ::munmap(counters_, kGenerationsBytes); }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

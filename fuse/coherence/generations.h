@@ -10,7 +10,7 @@
 #include "iomgr/base/result.h"
 #include "iomgr/server/server_protocol.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 class Generations {
  public:
@@ -45,4 +45,4 @@ class Generations {
   pthread_mutex_t* life_ = nullptr;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -8,7 +8,7 @@
 
 #include "fuse/ops/filesystem.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 Invalidation::Member::Member(Invalidation& changes, Inode& inode, int access_mode)
     : changes_(changes),
@@ -164,4 +164,4 @@ void Invalidation::serve() {
   }
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -24,7 +24,7 @@
 #include "iomgr/base/mutex.h"
 #include "iomgr/base/uuid.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 struct Filesystem;
 
@@ -98,4 +98,4 @@ class Invalidation {
   bool stopping_ GUARDED_BY(mu_) = false;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -13,7 +13,7 @@
 #include "iomgr/base/files/reopen.h"
 #include "iomgr/base/process/log.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 // A copying tool may rename a file again, or set its times, just after the rename.
@@ -170,4 +170,4 @@ void KindSettler::look_up_again(const TreePlace& place) {
   if (parent != nullptr) fs_.inodes.forget(nodeid, 1);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -22,7 +22,7 @@
 #include "iomgr/base/mutex.h"
 #include "iomgr/volume/kind.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 struct Filesystem;
 
@@ -69,4 +69,4 @@ class KindSettler {
   Clock::time_point deadline_ GUARDED_BY(mu_) = {};  // once stopping_
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

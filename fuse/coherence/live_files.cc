@@ -14,7 +14,7 @@
 #include "iomgr/base/parallel_for.h"
 #include "iomgr/base/process/log.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 constexpr auto kIdle = std::chrono::seconds(5);
@@ -303,4 +303,4 @@ void LiveFiles::drop_closed(const std::vector<std::shared_ptr<LiveFile>>& files)
   }
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

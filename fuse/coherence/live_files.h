@@ -24,7 +24,7 @@
 #include "iomgr/base/mutex.h"
 #include "iomgr/volume/parts/live_file.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 // Whether no name leads to the open stub any more.
 bool has_no_name(int stub_fd);
@@ -136,4 +136,4 @@ class LiveFiles {
   std::thread closer_;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -15,7 +15,7 @@
 #include "iomgr/volume/stub/stub_lock.h"
 #include "iomgr/volume/volume_files.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 Outcome<std::unique_ptr<PartServer>> PartServer::start(Filesystem& fs) {
   std::unique_ptr<PartServer> part_server(new PartServer(fs));
   part_server->name_ = fmt::format("graphlane-{}", UuidText(Uuid::random()).view());
@@ -189,4 +189,4 @@ ShareAnswer PartServer::ask_volume_server(Inode& inode, const Question& question
                              static_cast<uint32_t>(question.process.pid));
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

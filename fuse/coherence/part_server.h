@@ -16,7 +16,7 @@
 #include "fuse/ops/filesystem.h"
 #include "iomgr/server/file_server.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 class PartServer final : private FileServer::Host {
  public:
@@ -56,4 +56,4 @@ class PartServer final : private FileServer::Host {
   std::unique_ptr<FileServer> server_;  // last, because it calls the members above
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -4,7 +4,7 @@
 
 #include "fuse/inode/open_file.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 void TicketBook::issue(OpenFile& handle, Inode& inode, uid_t user, TicketGrant* grant) {
   grant->ticket = Uuid::random();
@@ -63,4 +63,4 @@ void TicketBook::erase(std::deque<Entry>& entries, std::deque<Entry>::iterator e
   entries.erase(entry);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

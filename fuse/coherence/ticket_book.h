@@ -21,7 +21,7 @@
 #include "iomgr/base/mutex.h"
 #include "iomgr/server/server_protocol.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 struct OpenFile;
 
@@ -71,4 +71,4 @@ class TicketBook {
   std::map<uid_t, std::deque<Entry>> by_user_ GUARDED_BY(mu_);  // non-empty; oldest first
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 // Stores the last byte of the file: the kernel takes a larger size only with data.
 void tell_kernel_size(Filesystem& fs, const Inode& inode, const LiveFile& live) {
@@ -145,4 +145,4 @@ WriteReply WriteLink::reply(int error) const {
   return {.error = error, .size_bytes = live_->size()};
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

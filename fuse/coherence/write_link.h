@@ -15,7 +15,7 @@
 #include "iomgr/server/server_protocol.h"
 #include "iomgr/volume/parts/live_file.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 // Tells the kernel the size of a file that was extended without it. Must not be called in a request
 // for which the kernel holds pages of the file.
@@ -59,4 +59,4 @@ class WriteLink final : public FileServer::Link {
   bool was_granted_ = false;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 constexpr unsigned kWordsMax = 3;
@@ -79,4 +79,4 @@ bool HostHandles::is_below_root(int directory_fd) const {
   return true;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

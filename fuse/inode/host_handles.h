@@ -20,7 +20,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/base/result.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 class HostHandles {
  public:
@@ -46,4 +46,4 @@ class HostHandles {
   bool usable_ = false;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -5,7 +5,7 @@
 #include <cassert>
 #include <cstdio>
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 std::unique_ptr<Inode> make_root(int root_fd) {
@@ -176,4 +176,4 @@ bool InodeTable::crowded() {
   return kept_count_ > kept_max_;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

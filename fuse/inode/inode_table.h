@@ -35,7 +35,7 @@
 #include "iomgr/base/mutex.h"
 #include "iomgr/read/pattern/read_sizes.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 struct InodeKey {
   dev_t device = 0;
@@ -168,4 +168,4 @@ class InodeTable {
   fuse_ino_t free_nodeid(std::optional<uint64_t> wanted) REQUIRES(mu_);
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 int OpenFile::sync(bool data_only) {
   if (!striped) return (data_only ? ::fdatasync(fd.get()) : ::fsync(fd.get())) != 0 ? errno : 0;
@@ -13,4 +13,4 @@ int OpenFile::sync(bool data_only) {
   return is_news ? errors.last : 0;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -16,7 +16,7 @@
 #include "iomgr/read/pattern/read_sizes.h"
 #include "iomgr/read/plan.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 struct OpenFile : OpenHandle {
   Fd fd;  // if it is plain
@@ -47,4 +47,4 @@ struct OpenFile : OpenHandle {
   static OpenFile& of(const fuse_file_info* fi) { return OpenHandles::of<OpenFile>(fi); }
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -11,7 +11,7 @@
 #include "fuse/ops/fuse_api.h"
 #include "iomgr/base/mutex.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 struct OpenHandle {
   virtual ~OpenHandle() = default;
@@ -61,4 +61,4 @@ class OpenHandles {
   std::unordered_map<const OpenHandle*, std::unique_ptr<OpenHandle>> open_ GUARDED_BY(mu_);
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 // libfuse's own calls need the request, which is gone if the answer to an open fails, and they log
@@ -79,4 +79,4 @@ void Passthrough::leave(int connection_fd) {
   backing_id_ = 0;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -16,7 +16,7 @@
 
 #include "iomgr/base/mutex.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 class Passthrough {
  public:
@@ -53,4 +53,4 @@ class Passthrough {
   int backing_id_ GUARDED_BY(mu_) = 0;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -17,7 +17,7 @@
 #include "iomgr/volume/stub/stub_lock.h"
 #include "iomgr/volume/volume_files.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 constexpr blksize_t kPreferredIoBytes = 1 << 20;
@@ -356,4 +356,4 @@ bool LastLink::reap(int replaced_in) {
   return true;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

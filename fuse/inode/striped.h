@@ -22,7 +22,7 @@
 #include "iomgr/volume/name_lock.h"
 #include "iomgr/volume/volume.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 struct Filesystem;
 
@@ -111,4 +111,4 @@ class LastLink {
   std::string unknown_;  // the name, if its kind could not be read
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

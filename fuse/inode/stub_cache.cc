@@ -3,7 +3,7 @@
 #include "fuse/inode/inode_table.h"
 #include "iomgr/volume/stub/stub_lock.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 constexpr auto kFreshMax = std::chrono::seconds(1);  // longer than a clock's tick
@@ -91,4 +91,4 @@ bool StubCache::same_content(const Uuid& file_id, const struct stat& st, bool ou
   return same;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

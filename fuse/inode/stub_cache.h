@@ -17,7 +17,7 @@
 #include "iomgr/volume/parts/striped_file.h"
 #include "iomgr/volume/stub/stub.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 struct StubView {
   StubVerdict verdict = StubVerdict::kNotAStub;
@@ -70,4 +70,4 @@ class StubCache {
   bool content_may_have_changed_ GUARDED_BY(mu_) = false;                // within the same tick
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -7,7 +7,7 @@
 
 #include "iomgr/base/files/passed_fds.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 struct Envelope {
@@ -56,4 +56,4 @@ Result<MountedDevice> receive_mounted(int socket) {
   return MountedDevice{.fuse = std::move(fuse), .device_number = envelope.device_number};
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -7,7 +7,7 @@
 #include "iomgr/base/error.h"
 #include "iomgr/base/fd.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 struct SocketPair {
   Fd first;
@@ -26,4 +26,4 @@ Result<void> send_mounted(int socket, const MountedDevice& mounted);
 // ENOTCONN: the other end was closed.
 Result<MountedDevice> receive_mounted(int socket);
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

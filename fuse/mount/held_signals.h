@@ -10,7 +10,7 @@
 
 #include <chrono>
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 // Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD for its lifetime.
 class HeldSignals {
@@ -62,4 +62,4 @@ class HeldSignals {
   struct sigaction child_before_;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -4,7 +4,7 @@
 
 #ifdef FUSE_CAP_PASSTHROUGH
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 bool want_of_libfuse(fuse_conn_info* conn, unsigned capability) {
@@ -32,7 +32,7 @@ bool InitExtension::want_direct_io_with_maps(fuse_conn_info* conn) {
 NamedBacking::NamedBacking(fuse_file_info* fi, int backing_id) { fi->backing_id = backing_id; }
 NamedBacking::~NamedBacking() = default;
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse
 
 #else
 
@@ -43,7 +43,7 @@ NamedBacking::~NamedBacking() = default;
 
 #include <cstring>
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 // Since version 7.40 of the protocol (Linux 6.9). Older kernel headers lack the names.
@@ -154,6 +154,6 @@ void InitExtension::complete_answer(const iovec* pieces, int count) {
 NamedBacking::NamedBacking(fuse_file_info*, int backing_id) { named_backing = backing_id; }
 NamedBacking::~NamedBacking() { named_backing = 0; }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse
 
 #endif

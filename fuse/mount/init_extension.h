@@ -22,7 +22,7 @@
 
 #include "fuse/ops/fuse_api.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 class InitExtension {
  public:
@@ -56,4 +56,4 @@ class NamedBacking {
   NamedBacking& operator=(const NamedBacking&) = delete;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 struct KernelFlag {
   std::string_view name;
@@ -17,4 +17,4 @@ struct KernelFlag {
 // nullptr: no such flag.
 const KernelFlag* find_kernel_flag(std::string_view name);
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

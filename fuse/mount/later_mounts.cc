@@ -22,7 +22,7 @@
 #include "iomgr/server/server_socket.h"
 #include "iomgr/volume/mount_table.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 constexpr timeval kProgramPatience{.tv_sec = 5, .tv_usec = 0};
@@ -223,4 +223,4 @@ void LaterMounts::end() {
   process_ = 0;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -21,7 +21,7 @@
 #include "fuse/mount/descriptor_socket.h"
 #include "fuse/mount/private_namespace.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 // The step that a program of the command is about to take.
 struct LaterQuestion {
@@ -57,4 +57,4 @@ class LaterMounts {
   Fd socket_;  // the command's end
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -19,7 +19,7 @@
 #include "iomgr/volume/sum/tell.h"
 #include "iomgr/volume/volume_files.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 Outcome<void> check_device_file() {
@@ -113,4 +113,4 @@ Outcome<void> mount_volume(std::shared_ptr<const Volume> volume, const MountOpti
   });
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

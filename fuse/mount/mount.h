@@ -25,7 +25,7 @@
 #include "iomgr/server/server_options.h"
 #include "iomgr/volume/volume.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 inline constexpr uint32_t kMountThreadsMin = 4;  // fewer starve parallel readers (README.md)
 
@@ -71,4 +71,4 @@ Outcome<void> remount(const MountOptions& options);
 // Graphlane mount.
 Outcome<void> unmount(const std::string& mountpoint);
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

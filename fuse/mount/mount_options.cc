@@ -6,7 +6,7 @@
 #include "fuse/mount/mount.h"
 #include "iomgr/base/size.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 using Applied = Outcome<void>;
@@ -101,4 +101,4 @@ Outcome<void> MountOptions::parse(std::string_view list) {
   return for_each_option(list, [this](std::string_view option) { return apply(*this, option); });
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

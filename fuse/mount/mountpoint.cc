@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 Outcome<std::string> absolute_mountpoint(const std::string& path) {
   char real[PATH_MAX];
@@ -23,4 +23,4 @@ Outcome<std::string> absolute_mountpoint(const std::string& path) {
   return (above == "/" ? "" : above) + "/" + trimmed.substr(slash + 1);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

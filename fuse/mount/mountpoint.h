@@ -5,9 +5,9 @@
 
 #include "iomgr/base/error.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 // An absolute path without symbolic links. The last name may be a dead mount.
 Outcome<std::string> absolute_mountpoint(const std::string& path);
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

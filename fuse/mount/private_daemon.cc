@@ -10,7 +10,7 @@
 #include "iomgr/base/process/daemonize.h"
 #include "iomgr/base/process/log.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 // Releases stderr when P has ended. A reader of a pipe that was P's stderr must see its end,
@@ -77,4 +77,4 @@ void run_private_daemon(std::shared_ptr<const Volume> volume, const MountOptions
   ::_exit(served ? 0 : 1);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

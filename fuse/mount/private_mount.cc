@@ -16,7 +16,7 @@
 #include "iomgr/base/process/log.h"
 #include "iomgr/server/mount_request.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 using Volumes = std::vector<std::shared_ptr<const Volume>>;
@@ -144,4 +144,4 @@ Outcome<int> run_in_private_mounts(const Volumes& volumes, const MountOptions& a
   return exit_status(status);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -19,7 +19,7 @@
 #include "fuse/mount/mount.h"
 #include "iomgr/volume/volume.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 struct PrivateCommand {
   std::vector<std::string> argv;
@@ -38,4 +38,4 @@ Outcome<int> run_in_private_mounts(const std::vector<std::shared_ptr<const Volum
                                    const MountOptions& options, const PrivateCommand& command,
                                    const FindLater& find = {});
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

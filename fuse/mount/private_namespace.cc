@@ -24,7 +24,7 @@
 #include "iomgr/volume/mount_table.h"
 #include "iomgr/volume/volume_files.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 Outcome<void> write_proc_file(const char* path, const std::string& text) {
@@ -180,4 +180,4 @@ void renew_descriptors(const std::vector<std::shared_ptr<const Volume>>& volumes
   }
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -10,7 +10,7 @@
 #include "fuse/mount/mount.h"
 #include "iomgr/volume/volume.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 struct PrivateNamespace {
   bool has_users = false;  // it has a user namespace of its own
@@ -29,4 +29,4 @@ struct PrivateNamespace {
 // are the working directory, and files that a shell has opened for the command (< VOL/FILE).
 void renew_descriptors(const std::vector<std::shared_ptr<const Volume>>& volumes);
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

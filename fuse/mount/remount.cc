@@ -11,7 +11,7 @@
 #include "fuse/mount/mountpoint.h"
 #include "iomgr/volume/mount_table.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 constexpr std::array<KernelFlag, 22> kKernelFlags = {{
@@ -88,4 +88,4 @@ Outcome<void> remount(const MountOptions& options) {
   return os_error(errno, *path, "cannot remount");
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

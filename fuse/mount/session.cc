@@ -15,7 +15,7 @@
 #include "iomgr/base/process/daemonize.h"
 #include "iomgr/base/process/log.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 // The fraction of memory for the buffers of all workers.
@@ -161,4 +161,4 @@ int Session::run_workers() {
   return result;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

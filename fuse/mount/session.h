@@ -13,7 +13,7 @@
 #include "fuse/ops/filesystem.h"
 #include "fuse/ops/fuse_api.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 // Call it once in each process that will serve, before the Filesystem is made. Prepares
 // descriptors, identities and messages.
@@ -47,4 +47,4 @@ class Session {
   bool mounted_ = false;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -11,7 +11,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/base/files/file_io.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 class StderrCatcher {
  public:
@@ -44,4 +44,4 @@ class StderrCatcher {
   Fd original_;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -5,7 +5,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 constexpr int kForever = -1;
@@ -46,4 +46,4 @@ void StopSignals::watch(fuse_session* session, pthread_t server) const {
   while (::poll(&either[1], 1, kNudgeMs) <= 0);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -21,7 +21,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/base/process/signal_mask.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 class StopSignals {
  public:
@@ -41,4 +41,4 @@ class StopSignals {
   std::thread watcher_;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -22,7 +22,7 @@
 #include "iomgr/server/server_protocol.h"
 #include "iomgr/volume/mount_table.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 Error busy(const std::string& mountpoint) {
@@ -152,4 +152,4 @@ Outcome<void> unmount(const std::string& mountpoint) {
   return {};
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -7,7 +7,7 @@
 #include "iomgr/volume/parts/refused_stub.h"
 #include "iomgr/volume/stub/stub_lock.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 int code_of(const Result<void>& done) { return done ? 0 : done.error().code; }
@@ -153,4 +153,4 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
   return error != 0 ? error : getattr(fs, req, ino, fi);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

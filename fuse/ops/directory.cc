@@ -7,7 +7,7 @@
 #include "fuse/ops/operations.h"
 #include "iomgr/base/mutex.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 struct OpenDirectory : OpenHandle {
@@ -142,4 +142,4 @@ int op::releasedir(Filesystem& fs, fuse_req_t req, fuse_ino_t, fuse_file_info* f
   return answer_result(req, 0);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

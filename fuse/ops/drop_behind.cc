@@ -2,7 +2,7 @@
 
 #include <system_error>
 
-namespace graphlane {
+namespace graphlane::fuse {
 void DropBehind::start(fuse_session* session) {
   session_ = session;
   try {
@@ -71,4 +71,4 @@ void DropBehind::serve() {
   }
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -22,7 +22,7 @@
 #include "iomgr/read/pattern/read_trail.h"
 #include "iomgr/volume/stub/stripe.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 class DropBehind {
  public:
@@ -63,4 +63,4 @@ class DropBehind {
   bool stopping_ GUARDED_BY(mu_) = false;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

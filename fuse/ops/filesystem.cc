@@ -15,7 +15,7 @@
 #include "fuse/inode/striped.h"
 #include "fuse/ops/reply.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 constexpr uint64_t kRequestMin = 4096;
@@ -250,4 +250,4 @@ int answer_entry(Filesystem& fs, fuse_req_t req, Inode& parent, const char* name
   return 0;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -28,7 +28,7 @@
 #include "iomgr/server/shared_cache.h"
 #include "iomgr/volume/volume.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 // Limits of a request. libfuse before 3.17 takes 1 MiB (a mount that asks for more dies). 16 MiB a
 // worker is enough memory to set aside.
@@ -162,4 +162,4 @@ int describe_entry(Filesystem& fs, Inode& inode, fuse_entry_param* entry);
 // Answers with the entry of a name that the operation has created.
 int answer_entry(Filesystem& fs, fuse_req_t req, Inode& parent, const char* name);
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

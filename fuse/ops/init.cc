@@ -7,7 +7,7 @@
 
 #include "fuse/ops/operations.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 // Linux 5.14. Kernels before 5.13 pass chattr's calls on without checking the caller.
@@ -70,4 +70,4 @@ void op::init(void* userdata, fuse_conn_info* conn) {
       fs.privileged && access_time_flag(fs) == 0 && fs.init_extension.want_passthrough(conn);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -14,7 +14,7 @@
 #include "fuse/inode/open_file.h"
 #include "fuse/ops/operations.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 bool forbids_changes(int flags) { return (flags & (FS_APPEND_FL | FS_IMMUTABLE_FL)) != 0; }
@@ -82,4 +82,4 @@ int op::ioctl(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, unsigned command, 
   }
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

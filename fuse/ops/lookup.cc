@@ -8,7 +8,7 @@
 
 #include "fuse/ops/operations.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 // For open_by_handle_at() the kernel has a number only. It looks the file itself up as ".", then
@@ -95,4 +95,4 @@ int op::statfs(Filesystem& fs, fuse_req_t req, fuse_ino_t ino) {
   return 0;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -5,7 +5,7 @@
 #include "fuse/inode/striped.h"
 #include "fuse/ops/operations.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 // Answers with the entry that `make` creates with the caller's IDs.
@@ -109,4 +109,4 @@ int op::rename(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   return answer_result(req, 0);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

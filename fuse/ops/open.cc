@@ -21,7 +21,7 @@
 #include "fuse/ops/operations.h"
 #include "iomgr/base/process/log.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 // Without O_APPEND: the kernel knows the end of the file and sends the offset. The host's
@@ -322,4 +322,4 @@ int op::release(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* 
   return answer_result(req, 0);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

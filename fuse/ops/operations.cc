@@ -8,7 +8,7 @@
 
 #include "iomgr/base/process/log.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 // After a lack of descriptors, closes those that are kept for later. True: try once more.
@@ -100,4 +100,4 @@ const fuse_lowlevel_ops& operations() {
   return table;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

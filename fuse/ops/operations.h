@@ -17,7 +17,7 @@
 #include "fuse/ops/fuse_api.h"
 #include "fuse/ops/reply.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 // The table for fuse_session_new(); its userdata is a Filesystem.
 const fuse_lowlevel_ops& operations();
@@ -105,4 +105,4 @@ int ioctl(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, unsigned command, void
           fuse_file_info* fi, unsigned flags, const void* in, size_t in_size, size_t out_size);
 
 }  // namespace op
-}  // namespace graphlane
+}  // namespace graphlane::fuse

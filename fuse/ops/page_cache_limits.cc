@@ -15,7 +15,7 @@
 #include "iomgr/base/process/memory_limit.h"
 #include "iomgr/cache/memory_budget.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 // The kernel's read-ahead of a stream. It asks for all of it at once and waits for it, so it must
@@ -64,4 +64,4 @@ void raise_page_cache_limits(dev_t device, const Volume& volume) {
   while (least > 0 && !set(device, "min_bytes", least)) least /= 2;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

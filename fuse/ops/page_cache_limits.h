@@ -9,10 +9,10 @@
 
 #include "iomgr/volume/volume.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 // As root: raises both for the volume's mount with st_dev `device`, by the memory available to this
 // process. Without root the kernel's defaults stay.
 void raise_page_cache_limits(dev_t device, const Volume& volume);
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

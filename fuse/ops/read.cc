@@ -19,7 +19,7 @@
 #include "iomgr/read/plan.h"
 #include "iomgr/volume/stub/stub_lock.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 int read_plain(fuse_req_t req, int fd, size_t size, off_t offset) {
@@ -229,4 +229,4 @@ int op::lseek(Filesystem&, fuse_req_t req, fuse_ino_t, off_t offset, int whence,
   return 0;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -11,7 +11,7 @@ extern "C" void __tsan_acquire(void* address);
 extern "C" void __tsan_release(void* address);
 #endif
 
-namespace graphlane::reply {
+namespace graphlane::fuse::reply {
 
 #if defined(__SANITIZE_THREAD__)
 inline char kernel;
@@ -79,4 +79,4 @@ inline int lseek(fuse_req_t req, off_t offset) {
   return ::fuse_reply_lseek(req, offset);
 }
 
-}  // namespace graphlane::reply
+}  // namespace graphlane::fuse::reply

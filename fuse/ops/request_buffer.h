@@ -17,7 +17,7 @@
 
 #include "iomgr/base/mutex.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 class RequestBuffers {
  public:
@@ -92,4 +92,4 @@ class RequestBuffers {
   uint32_t loan_count_ GUARDED_BY(mu_) = 0;  // … over these loans
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -6,7 +6,7 @@
 #include "iomgr/base/cachestat.h"
 #include "iomgr/base/process/log.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 bool SplicePieces::cut(const StripedFile& file, ByteRange range) {
   static_assert(offsetof(SplicePieces, rest_) ==
                 offsetof(SplicePieces, head_) + offsetof(fuse_bufvec, buf) + sizeof(fuse_buf));
@@ -62,4 +62,4 @@ void SplicePieces::count(Lanes& lanes, IoOp op) const {
   for (size_t i = 0; i < head_.count; ++i) lanes.count(op, device_index_[i], piece(i).size);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

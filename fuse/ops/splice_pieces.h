@@ -7,7 +7,7 @@
 #include "fuse/ops/fuse_api.h"
 #include "iomgr/io/lanes.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 class SplicePieces {
  public:
@@ -40,4 +40,4 @@ class SplicePieces {
   uint32_t device_index_[kPiecesMax] = {};
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

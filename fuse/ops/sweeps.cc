@@ -7,7 +7,7 @@
 #include "iomgr/base/memory_order.h"
 #include "iomgr/volume/device_kind.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 // Updates the totals before the file's first request, because the kernel sends several at once.
 Sweeps::Member::Member(Sweeps& sweeps, std::shared_ptr<const StripedFile> file)
     : sweeps_(sweeps), file_(std::move(file)) {
@@ -83,4 +83,4 @@ void Sweeps::prefetch_next(const StripedFile& file, ByteRange range) {
   }
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -25,7 +25,7 @@
 #include "iomgr/read/pattern/file_sweeps.h"
 #include "iomgr/volume/parts/striped_file.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 class Sweeps {
  public:
@@ -81,4 +81,4 @@ class Sweeps {
   std::vector<Open> open_ GUARDED_BY(mu_);
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -11,7 +11,7 @@
 #include "fuse/ops/splice_pieces.h"
 #include "iomgr/base/process/log.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 constexpr auto kNoCopyFlags = static_cast<fuse_buf_copy_flags>(0);
@@ -150,4 +150,4 @@ int op::copy_file_range(Filesystem& fs, fuse_req_t req, fuse_ino_t, off_t in_off
   return 0;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -19,7 +19,7 @@
 #include "iomgr/server/stats.h"
 #include "iomgr/volume/kind.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 using std::string_literals::operator""s;
@@ -150,4 +150,4 @@ int op::removexattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, const char* 
   return answer_result(req, ::removexattr(path.c_str(), name));
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -40,7 +40,7 @@ class JsonView {
   std::optional<JsonView> find(std::string_view name) const;
 
   class Elements;
-  // Of an array; of any other value none.
+  // The elements of an array. Another value has none.
   Elements elements() const;
 
   // A string without escapes that equals `text`.

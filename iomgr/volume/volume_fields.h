@@ -20,7 +20,7 @@ inline constexpr uint64_t kVolumeFormatMax = 2;
 // Identifies the volume's directory: others with the same uuid are copies (volume/home.h).
 struct VolumeHome {
   StubIdentity directory = {};  // of VOL/.graphlane
-  uint64_t filesystem = 0;  // f_fsid on btrfs, whose snapshots keep inode and birth time; else 0
+  uint64_t filesystem = 0;  // f_fsid on btrfs, as its snapshots keep inode and birth time; else 0
   uint64_t epoch = 0;       // raised by each process that changes striped files
 
   bool is_known() const { return directory != StubIdentity{}; }

@@ -16,7 +16,7 @@
 #include "iomgr/volume/stub/part_record_io.h"
 #include "iomgr/volume/volume.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 class TemporaryVolume {
  public:
@@ -96,4 +96,4 @@ inline struct stat attributes(const Fd& fd) {
   return st;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -3,7 +3,7 @@
 #include "iomgr/base/files/reopen.h"
 #include "tests/fuse/temporary_volume.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 class LiveFilesTest : public ::testing::Test {
@@ -74,4 +74,4 @@ INSTANTIATE_TEST_SUITE_P(Either, WithoutANameTest, ::testing::Bool(), [](const a
 });
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::fuse

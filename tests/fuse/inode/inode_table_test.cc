@@ -4,7 +4,7 @@
 
 #include "tests/fuse/temporary_volume.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 Inode& acquire(InodeTable& table, const std::string& path) {
@@ -129,4 +129,4 @@ TEST(InodeTableTest, LookupsAndForgetsOfManyThreadsBalance) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -7,7 +7,7 @@
 
 #include "tests/fuse/temporary_volume.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 StubView look(StubCache& cache, const TemporaryVolume& volume, const std::string& name) {
@@ -210,4 +210,4 @@ TEST(StripedTest, SetsTheModeOfEveryPartOrOfNone) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -3,7 +3,7 @@
 #include "fuse/mount/mount.h"
 #include "iomgr/server/stats.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 TEST(MountOptionsTest, ParsesMountsOptionList) {
@@ -53,4 +53,4 @@ TEST(StatsTest, QuotesForJson) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::fuse

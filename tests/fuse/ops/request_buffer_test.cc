@@ -9,7 +9,7 @@
 #include <deque>
 #include <set>
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 constexpr size_t kSize = 64 << 10;
@@ -47,4 +47,4 @@ TEST(RequestBuffersTest, ReusesIdleBuffersKeepsLentOnes) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::fuse
