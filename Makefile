@@ -262,11 +262,11 @@ docs: $(DOCS)/venv/.made ## build this project's site in build/docs/site (needs 
 	@echo $(DOCS)/site/index.html
 
 .PHONY: lint
-lint: ## look for mistakes in format, Python and its types, scripts, words and manual pages (needs the network, once)
+lint: ## look for mistakes in format, locks, Python and its types, scripts, words and manual pages (needs the network, once)
 	@make/lint
 
 .PHONY: tidy
-tidy: ## look for mistakes in all C++ by clang-tidy, locks among them (a minute of processor time)
+tidy: ## look for mistakes in all C++ by clang-tidy (lint looks at the folders with locks)
 	@make/lint --tidy
 
 .PHONY: format

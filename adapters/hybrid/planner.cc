@@ -108,7 +108,8 @@ void Planner::guess(Choice& choice, const Frontier& frontier) {
   const double share =
       static_cast<double>(active) / static_cast<double>(graph_.geometry().size(choice.source));
   const ReadCost all = pages_of(b.lists);
-  const double pages = static_cast<double>(all.bytes / kBlockSize);
+  const uint64_t page_count = all.bytes / kBlockSize;
+  const auto pages = static_cast<double>(page_count);
   const double touched = std::min(pages, share * static_cast<double>(b.arc_count));
   const double at_least = touched / 8 / device_.reads_per_second;
   choice.is_known = !graph_.has_index(push_block(choice)) &&

@@ -197,7 +197,7 @@ class VertexValues {
 template <class... T>
 Outcome<std::tuple<VertexValues<T>...>> make_values(ValueSpace& space) {
   if (auto begun = space.begin((sizeof(T) + ...)); !begun) return begun.error();
-  std::tuple made(VertexValues<T>::create(space)...);
+  auto made = std::tuple(VertexValues<T>::create(space)...);
   return std::apply(
       [](auto&... each) -> Outcome<std::tuple<VertexValues<T>...>> {
         std::optional<Error> failed;

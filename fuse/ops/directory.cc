@@ -114,8 +114,11 @@ int op::opendir(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_file_info* 
   if (!path) return path.error().code;
   Fd fd(::openat(path->get(), ".", flags));
   if (!fd) return errno;
-  open->stream = ::fdopendir(fd.get());
-  if (open->stream == nullptr) return errno;
+  {
+    MutexLock lock(open->mu);
+    open->stream = ::fdopendir(fd.get());
+    if (open->stream == nullptr) return errno;
+  }
   (void)fd.release();  // owned by the stream now
   fs.handles.give(std::move(open), fi);
   if (reply::open(req, fi) == -ENOENT) fs.handles.release(fi);
@@ -133,7 +136,11 @@ int op::readdirplus(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size,
 }
 
 int op::fsyncdir(Filesystem&, fuse_req_t req, fuse_ino_t, int data_only, fuse_file_info* fi) {
-  const int fd = ::dirfd(OpenDirectory::of(fi).stream);
+  OpenDirectory& open = OpenDirectory::of(fi);
+  const int fd = [&] {
+    MutexLock lock(open.mu);
+    return ::dirfd(open.stream);
+  }();
   return answer_result(req, data_only != 0 ? ::fdatasync(fd) : ::fsync(fd));
 }
 

@@ -32,25 +32,25 @@ class Json {
   using Array = std::vector<Json>;
   using Object = std::vector<Member>;
 
-  Json() = default;  // null
-  Json(std::nullptr_t) {}
-  Json(bool value) : value_(value) {}
+  Json();  // null
+  Json(std::nullptr_t);
+  Json(bool value);
   template <std::unsigned_integral Number>
-  Json(Number value) : value_(uint64_t{value}) {}
+  Json(Number value);
   template <std::signed_integral Number>
-  Json(Number value) : value_(int64_t{value}) {}
-  Json(double value) : value_(value) {}
-  Json(std::string value) : value_(std::move(value)) {}
-  Json(std::string_view value) : value_(std::string(value)) {}
-  Json(const char* value) : value_(std::string(value)) {}
+  Json(Number value);
+  Json(double value);
+  Json(std::string value);
+  Json(std::string_view value);
+  Json(const char* value);
   template <class Element>
-  Json(const std::vector<Element>& elements) : value_(Array(elements.begin(), elements.end())) {}
+  Json(const std::vector<Element>& elements);
   template <class Element>
-  Json(const std::set<Element>& elements) : value_(Array(elements.begin(), elements.end())) {}
+  Json(const std::set<Element>& elements);
   Json(std::initializer_list<Member> members);
 
-  static Json array() { return Json(Array{}); }
-  static Json object() { return Json(std::initializer_list<Member>{}); }
+  static Json array();
+  static Json object();
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
   bool is_array() const { return std::holds_alternative<Array>(value_); }
@@ -82,7 +82,7 @@ class Json {
   std::string dump(int indent = -1) const;
 
  private:
-  explicit Json(Array elements) : value_(std::move(elements)) {}
+  explicit Json(Array elements);
 
   std::variant<std::monostate, bool, uint64_t, int64_t, double, std::string, Array, Object> value_;
 };
@@ -92,6 +92,27 @@ struct Json::Member {
   Json value;
   friend bool operator==(const Member&, const Member&) = default;
 };
+
+// Here, because a Json can be made and destroyed only where its Members are known.
+inline Json::Json() = default;
+inline Json::Json(std::nullptr_t) {}
+inline Json::Json(bool value) : value_(value) {}
+template <std::unsigned_integral Number>
+Json::Json(Number value) : value_(uint64_t{value}) {}
+template <std::signed_integral Number>
+Json::Json(Number value) : value_(int64_t{value}) {}
+template <class Element>
+Json::Json(const std::vector<Element>& elements)
+    : value_(Array(elements.begin(), elements.end())) {}
+template <class Element>
+Json::Json(const std::set<Element>& elements) : value_(Array(elements.begin(), elements.end())) {}
+inline Json::Json(double value) : value_(value) {}
+inline Json::Json(std::string value) : value_(std::move(value)) {}
+inline Json::Json(std::string_view value) : value_(std::string(value)) {}
+inline Json::Json(const char* value) : value_(std::string(value)) {}
+inline Json::Json(Array elements) : value_(std::move(elements)) {}
+inline Json Json::array() { return Json(Array{}); }
+inline Json Json::object() { return Json(std::initializer_list<Member>{}); }
 
 // Whether JSON can hold it unchanged.
 bool is_utf8(std::string_view text);

@@ -61,7 +61,10 @@ Outcome<std::unique_ptr<Lane>> Lane::start(std::string device, IoBackend backend
   const uint32_t queue_depth = std::min((depth + thread_count - 1) / thread_count, kQueueDepthMax);
   lane->pool_.resize(depth + kWaitingMax);
   for (LaneIo& io : lane->pool_) lane->release(&io);
-  lane->waiting_.reserve(lane->pool_.size());
+  {
+    MutexLock lock(lane->mu_);
+    lane->waiting_.reserve(lane->pool_.size());
+  }
   try {
     for (uint32_t i = 0; i < thread_count; ++i) {
       lane->workers_.push_back(std::make_unique<Worker>());

@@ -152,7 +152,7 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
                                                        Content content,
                                                        const SharingProcess& process) {
   MutexLock lock(mu_);
-  const auto make = [&]() -> Result<std::shared_ptr<File>> {
+  const auto make = [&]() REQUIRES(mu_) -> Result<std::shared_ptr<File>> {
     auto made = std::make_shared<File>();
     const uint64_t size = file->size();
     made->file = file;

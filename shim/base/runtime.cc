@@ -12,5 +12,5 @@ void operator delete(void*, std::size_t, std::align_val_t) noexcept { __builtin_
 
 // Referred to by string_view::substr(), which checks its argument.
 namespace std {
-[[noreturn]] void __throw_out_of_range_fmt(const char*, ...) { __builtin_trap(); }
+void __throw_out_of_range_fmt(const char*, ...) { __builtin_trap(); }
 }  // namespace std

@@ -44,7 +44,7 @@ class Text {
   std::string_view view() const { return {text_, length_}; }
 
  private:
-  char text_[kSize] = "";
+  char text_[kSize]{};
   size_t length_ = 0;
   bool complete_ = true;
 };

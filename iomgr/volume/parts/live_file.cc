@@ -439,8 +439,9 @@ Result<void> LiveFile::sync(bool data_only) {
   Result<void> done = settle_new();
   if (done) done = file_->sync(data_only);
   // If a write extends the file or a truncation is under way, its own sync or close will promise.
-  std::unique_lock<Mutex> held(mu_, std::try_to_lock);
-  if (!done || !is_open() || !held.owns_lock()) return done;
+  if (!done || !mu_.try_lock()) return done;
+  MutexLock held(mu_, std::adopt_lock);
+  if (!is_open()) return done;
   // The file may have been cut meanwhile.
   const uint64_t promised = std::min(synced, size());
   if (promised > synced_noted_) promise_synced(writable_->parts_of(), promised);
@@ -450,8 +451,9 @@ Result<void> LiveFile::sync(bool data_only) {
 
 void LiveFile::note_closed() {
   (void)settle();
-  std::unique_lock<Mutex> held(mu_, std::try_to_lock);  // as above
-  if (!held.owns_lock() || !is_open() || size() == closed_noted_) return;
+  if (!mu_.try_lock()) return;  // as above
+  MutexLock held(mu_, std::adopt_lock);
+  if (!is_open() || size() == closed_noted_) return;
   closed_noted_ = size();
   promise_closed(writable_->parts_of(), closed_noted_);
 }
@@ -558,11 +560,12 @@ Result<void> LiveFile::record_close(uint64_t synced_change_count) {
   if (outside_count_ > 0 || change_count() != synced_change_count) return Errno{EAGAIN};
   if (layout_.state == FileState::kClosed && !has_new_sums_) return {};
   const uint32_t boot_tag = boot_tag_now();
+  const uint64_t generation = layout_.generation + 1;
   return change_records(
       volume_, layout_, writable_->parts().all_buffered(), [&](PartRecord& record) {
         record.flags &=
             static_cast<uint8_t>(~(PartRecord::kNew | PartRecord::kMaking | PartRecord::kRemoved));
-        record.generation = layout_.generation + 1;
+        record.generation = generation;
         record.synced_bytes = file_->size();
         record.closed_bytes = boot_tag != 0 ? file_->size() : 0;
         record.boot_tag = boot_tag;

@@ -60,13 +60,14 @@ class LiveFile {
     Write(const Write&) = delete;
     Write& operator=(const Write&) = delete;
 
-    // After an error the file is unchanged.
-    Result<void> begin();
+    // After an error the file is unchanged. A write that is not in place holds the file's mutex from
+    // here to end(), by extends_.
+    Result<void> begin() UNCHECKED_LOCKS;
     // Begins at the end of the file, whatever the range says. offset() is where that is.
-    Result<void> begin_at_end();
+    Result<void> begin_at_end() UNCHECKED_LOCKS;
     uint64_t offset() const { return range_.offset; }
     // The bytes before `written_end` were written. Cuts what a failed write has left behind that.
-    void end(uint64_t written_end);
+    void end(uint64_t written_end) UNCHECKED_LOCKS;
 
    private:
     LiveFile& file_;

@@ -130,12 +130,14 @@ LiveSums::Mark LiveSums::marks_of(Part& part, ByteRange run) {
 int LiveSums::mark(uint32_t count, const std::array<Mark, kDeviceCountMax>& marks) {
   std::array<int, kDeviceCountMax> errors{};
   std::vector<uint32_t> devices;
+  std::array<const SumFile*, kDeviceCountMax> files{};  // the caller holds mu_ until all are marked
   for (uint32_t d = 0; d < count; ++d) {
     if (marks[d].end > 0) devices.push_back(d);
+    files[d] = &parts_[d].file;
   }
   const auto mark_one = [&](uint32_t i) {
     const uint32_t d = devices[i];
-    const SumFile& file = parts_[d].file;
+    const SumFile& file = *files[d];
     errors[d] = file.set_regions(marks[d].first, marks[d].end - marks[d].first, kRegionDirty);
     if (errors[d] == 0) errors[d] = file.sync();
   };

@@ -274,14 +274,14 @@ class LiveSums::Update {
   }
 
   // Whether blocks of the region changed, and have no new sums yet.
-  bool is_busy(uint64_t r, const Region& region) const {
+  bool is_busy(uint64_t r, const Region& region) const REQUIRES(sums_.mu_) {
     const bool is_extended = r == extended_region_ && tail_ == covered_;
     return region.writes > 0 || region.has_changed() || taken_.contains(r) || is_extended;
   }
 
   // The sums up to there are durable. Blocks changed since are marked dirty before they become
   // covered.
-  int commit(uint64_t covered) {
+  int commit(uint64_t covered) REQUIRES(sums_.mu_) {
     std::array<Mark, kDeviceCountMax> marks{};
     const uint64_t regions = covered == 0 ? 0 : part_.header.region_of(covered - 1) + 1;
     for (const auto& [r, region] : part_.regions) {
@@ -315,14 +315,14 @@ class LiveSums::Update {
     return error;
   }
 
-  int finish() {
+  int finish() REQUIRES(sums_.mu_) {
     if (!is_quiet_) sums_.is_dirty_ = true;
     return target_ < part_bytes_ && !leaves_tail_ ? widen() : 0;
   }
 
   // Makes the regions larger, if the part has more than the file has room for. Only while all are
   // clean.
-  int widen() {
+  int widen() REQUIRES(sums_.mu_) {
     sums_.is_dirty_ = true;  // the next update covers the rest
     if (!part_.regions.empty()) return 0;
     part_.header.region_bytes = sum_region_bytes(part_bytes_);

@@ -45,6 +45,6 @@ class ScratchBlock {
   uint8_t* mapped_ = nullptr;
 };
 
-inline constinit ScratchBlock::Slot ScratchBlock::slots[8];
+inline constinit ScratchBlock::Slot ScratchBlock::slots[8]{};
 
 }  // namespace graphlane
