@@ -113,8 +113,7 @@ void start_closer() {
   while (::waitpid(between, nullptr, 0) < 0 && errno == EINTR) continue;
   pid_t closer = 0;
   if (read_full(reader.get(), &closer, sizeof closer).value_or(0) != sizeof closer) return;
-  const std::string path =
-      "/proc/" + std::to_string(closer) + "/fd/" + std::to_string(list.get());
+  const std::string path = "/proc/" + std::to_string(closer) + "/fd/" + std::to_string(list.get());
   ::setenv(kChangesVariable, path.c_str(), 1);
 }
 

@@ -55,7 +55,9 @@ struct UnmountCommand {
   std::vector<std::string> mountpoints;
 };
 
-Outcome<int> umount(const UnmountCommand& options) { return to_each(options.mountpoints, fuse::unmount); }
+Outcome<int> umount(const UnmountCommand& options) {
+  return to_each(options.mountpoints, fuse::unmount);
+}
 
 }  // namespace
 

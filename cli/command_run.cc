@@ -215,8 +215,8 @@ Outcome<int> run_mounted(const RunOptions& options, const Volumes& volumes) {
   for (const auto& volume : volumes) {
     if (share == nullptr || std::strcmp(share, "no") != 0) uses.push_back(ServerUse::begin(volume));
   }
-  return fuse::run_in_private_mounts(volumes, mount,
-                               {.argv = options.command, .program = options.program}, find_later);
+  return fuse::run_in_private_mounts(
+      volumes, mount, {.argv = options.command, .program = options.program}, find_later);
 }
 
 // The reason why the preload library will not be in the command; "": it will be.

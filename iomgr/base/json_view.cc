@@ -250,6 +250,7 @@ std::optional<bool> JsonView::as_bool() const {
 }
 
 std::optional<uint64_t> JsonView::as_unsigned() const {
+  if (text_ == "-0") return 0;
   uint64_t value = 0;
   const char* const end = text_.data() + text_.size();
   const auto [last, error] = std::from_chars(text_.data(), end, value);

@@ -31,7 +31,9 @@ TEST(Crc32cTest, GoesOnWhereItEnded) {
   const std::vector<uint8_t> bytes = random_bytes(5000);
   for (const size_t cut : {0, 1, 255, 256, 257, 512, 1000, 4096, 4999}) {
     const uint32_t front = crc32c_extend(0, bytes.data(), cut);
-    ASSERT_EQ(crc32c_extend(front, bytes.data() + cut, bytes.size() - cut), crc32c(bytes.data(), bytes.size())) << cut;
+    ASSERT_EQ(crc32c_extend(front, bytes.data() + cut, bytes.size() - cut),
+              crc32c(bytes.data(), bytes.size()))
+        << cut;
   }
 }
 
@@ -41,7 +43,8 @@ TEST(Crc32cTest, BlocksHaveTheirOwn) {
   for (uint32_t count = 0; count <= 11; ++count) {
     std::vector<uint32_t> crcs(count);
     crc32c_blocks(bytes.data(), kBlock, count, crcs.data());
-    for (uint32_t i = 0; i < count; ++i) ASSERT_EQ(crcs[i], crc32c(bytes.data() + i * kBlock, kBlock)) << i;
+    for (uint32_t i = 0; i < count; ++i)
+      ASSERT_EQ(crcs[i], crc32c(bytes.data() + i * kBlock, kBlock)) << i;
   }
 }
 
