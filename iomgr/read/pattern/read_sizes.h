@@ -11,7 +11,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace graphlane::fuse {
+namespace graphlane {
 
 class ReadSizes {
  public:
@@ -56,4 +56,4 @@ class LastReadSizes {
   std::atomic<Last> last_{Last::kUnknown};
 };
 
-}  // namespace graphlane::fuse
+}  // namespace graphlane
