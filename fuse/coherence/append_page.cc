@@ -7,7 +7,7 @@
 
 #include <new>
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 AppendPage::AppendPage()
     : fd_(::memfd_create("graphlane-append", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
@@ -24,4 +24,4 @@ AppendPage::~AppendPage() {
   if (memory_ != nullptr) ::munmap(memory_, kAppendPageBytes);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -7,7 +7,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/volume/parts/append_progress.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 class AppendPage {
  public:
@@ -26,4 +26,4 @@ class AppendPage {
   AppendProgress* memory_ = nullptr;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

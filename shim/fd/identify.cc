@@ -195,6 +195,22 @@ OpenFileRef acquire_link(int fd) {
   return {};
 }
 
+// A look at the descriptor is not needed. Each close() of its number asks the mount, which ends the
+// append before it answers.
+OpenFileRef acquire_append(int fd) {
+  const FdEntry entry = fd_table.load(fd);
+  if (!entry.is_ours() || !may_write(entry.access())) return {};
+  OpenFile* file = &open_file(entry.slot());
+  if (!reference(file)) return {};
+  if (fd_table.load(fd) == entry && file->origin == Origin::kLinked &&
+      file->link.append_fd.load(std::memory_order_acquire) == fd &&
+      file->link.epoch == process_epoch() && file->link.progress->is_granted()) {
+    return {file, entry, file->said};
+  }
+  unreference(file);
+  return {};
+}
+
 OpenFileRef acquire_stub(int fd) {
   OpenFileRef file = acquire(fd);
   if (file && !file.on_stub()) return {};

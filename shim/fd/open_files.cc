@@ -86,6 +86,7 @@ void unreference(OpenFile* file) {
     show_written(*file);
     drop_internal(file->stub.fd);
   }
+  file->link.unmap();
   if (file->link.fd >= 0) drop_internal(file->link.fd);
   file->in_use.store(false, std::memory_order_release);
 }
@@ -122,6 +123,7 @@ OpenFile* take_slot() {
   if (file == nullptr) return nullptr;
   file->stub.fd = file->link.fd = -1;
   file->stub.is_written = false;
+  file->link.progress = nullptr;
   file->parts = new (part_storage[file->slot].bytes) PartFiles(internal_fd_floor(), protect_fd);
   return file;
 }

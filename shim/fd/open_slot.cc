@@ -145,11 +145,16 @@ OpenFile* open_link(int fd, const struct stat& st, bool direct) {
   OpenFile* file = take_slot();
   if (file == nullptr) return nullptr;
   Fd connection;
-  const Located located = locate_to_write(fd, file->parts, &connection);
+  const Located located = locate_to_write(fd, file->parts, &connection, &file->link.progress);
   if (located.origin != Origin::kLinked) {
+    file->link.unmap();
     end_slot(file);
     return nullptr;
   }
+  file->link.life = located.life;
+  file->link.append_fd.store(-1, std::memory_order_relaxed);
+  file->link.append_pause = file->link.append_count = file->link.append_skips = 0;
+  file->link.append_limit = 0;
   file->link.fd = keep_internal(std::move(connection));
   file->link.epoch = process_epoch();
   file->link.busy.store(false, std::memory_order_relaxed);  // references publishes it

@@ -52,7 +52,7 @@ TEST(JsonViewTest, AcceptsWhatJsonAccepts) {
                            " ",
                            "null",
                            "nul",
-                           "nulll",
+                           "nullx",
                            "true",
                            " false ",
                            "0",
