@@ -207,5 +207,7 @@ def test_the_wheel_needs_only_numpy_and_has_its_help(tmp_path):
     told = run(sys.executable, "-P", "-m", "graphlane", "--help", env=environment, cwd=tmp_path).stdout
     assert told.startswith("usage: python -m graphlane")
     assert "Subcommands" in run(sys.executable, "-m", "graphlane", "commands", env=environment, cwd=tmp_path).stdout
+    closed = run("sh", "-c", f"{sys.executable} -m graphlane --help | true", env=environment, cwd=tmp_path)
+    assert closed.stderr == ""
     script = "import sys, graphlane; print(sorted({'scipy', 'pyarrow', 'networkx', 'igraph'} & set(sys.modules)))"
     assert run(sys.executable, "-c", script, env=environment, cwd=tmp_path).stdout == "[]\n"

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -154,6 +156,10 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
     except (_core.Error, OSError, ImportError, ValueError) as error:
         sys.exit(f"graphlane: {error}")
     except KeyboardInterrupt:
