@@ -55,6 +55,9 @@ struct FoundVolumes {
   bool foreseen = false;  // not by --volume alone
 };
 
+// Whether the command names a volume, so that it may pass descriptors of files in it on.
+bool names_volume = false;
+
 // A program without the library that no volume was found for. It may compute a path, and gets the
 // stub of a volume that is not mounted.
 void tell_unforeseen(const std::string& program, const std::string& blind) {
@@ -79,7 +82,7 @@ Outcome<FoundVolumes> find_volumes(const RunOptions& options) {
     named.insert(*root);
   }
   FoundVolumes found;
-  found.foreseen = foreseen;
+  found.foreseen = names_volume = foreseen;
   const auto add = [&](const std::string& root) -> Outcome<void> {
     if (!find_volume_mount(root)) {
       const auto volume = Volume::open(root);
@@ -119,7 +122,7 @@ std::vector<std::shared_ptr<const Volume>> find_later(const fuse::LaterQuestion&
       }
     }
   };
-  static bool opened = false;  // the command passes descriptors of what it opens on
+  static bool opened = names_volume;  // the command passes descriptors of what it opens on
   if (!question.path.empty()) {
     if (const Outcome<std::string> root = find_volume_root(question.path)) {
       add({*root}, /*tells=*/true);

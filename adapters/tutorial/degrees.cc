@@ -6,17 +6,14 @@
 
 using namespace graphlane;
 
-class Degrees {
- public:
+struct Degrees {
   explicit Degrees(const Graph& graph) : degree(graph.vertex_count()) {}
 
   // Called once for each vertex: requests its list.
-  void run(semiext::Engine<Degrees>::Context& ctx, VertexId v) {
-    ctx.request_vertex(v, v, EdgeSide::kOut);
-  }
+  void run(auto& ctx, VertexId v) { ctx.request_vertex(v, v, EdgeSide::kOut); }
 
   // Called when the list, in ascending order, is in memory.
-  void run_on_vertex(semiext::Engine<Degrees>::Context&, VertexId v, const ListView& list) {
+  void run_on_vertex(auto&, VertexId v, const ListView& list) {
     VertexId last = kNoVertex;
     for (const VertexId u : list.neighbours) degree[v] += std::exchange(last, u) != u;
   }
@@ -37,9 +34,7 @@ int main(int argc, char** argv) {
     return std::fprintf(stderr, "degrees: %s\n", done.error().text.c_str()), 1;
   }
 
-  std::map<uint32_t, uint64_t> vertices;
+  std::map<uint32_t, unsigned long> vertices;
   for (const uint32_t degree : program.degree) ++vertices[degree];
-  for (const auto& [degree, count] : vertices) {
-    std::printf("%u %lu\n", degree, static_cast<unsigned long>(count));
-  }
+  for (const auto& [degree, count] : vertices) std::printf("%u %lu\n", degree, count);
 }

@@ -248,6 +248,16 @@ class Binder {
     return {};
   }
 
+  // Has the mode of the part, which may forbid its owner to write.
+  static Result<SumFile> open_sums(const PartOf& part, int part_fd, uint32_t ordinal) {
+    Result<SumFile> sums = SumFile::open(part, part_fd, ordinal, O_RDWR);
+    if (sums || sums.error().code != EACCES) return sums;
+    const Fd place = open_part_sum(part, part_fd, O_PATH);
+    Fd file = place ? open_to_bind(place) : Fd();
+    if (!file) return last_errno();
+    return SumFile(std::move(file), part, ordinal);
+  }
+
   // Takes over what the part's present record says of checksums, and gives these the new generation.
   // Lost ones stay lost. 0 or an errno.
   static int keep_checksums(const PartOf& part, int part_fd, PartRecord* record) {
@@ -260,7 +270,7 @@ class Binder {
         old.flags & (PartRecord::kSummed | PartRecord::kBlockSums | PartRecord::kAllocated);
     record->sum = old.sum;
     if ((old.flags & PartRecord::kBlockSums) == 0) return 0;
-    Result<SumFile> sums = SumFile::open(part, part_fd, record->ordinal, O_RDWR);
+    Result<SumFile> sums = open_sums(part, part_fd, record->ordinal);
     if (!sums)
       return verdict_of_error(sums.error().code) == SumVerdict::kGood ? sums.error().code : 0;
     SumHeader header;

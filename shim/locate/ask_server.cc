@@ -73,10 +73,11 @@ struct VolumeCounts {
   Uuid volume;
   dev_t device;  // of the server's socket, as its inode
   ino_t inode;
-  int64_t looked_s;
+  int64_t next_look_s;
   DeviceCounts* counts;  // null: there is none
 };
 VolumeCounts volume_counts[kMappingsMax];
+constexpr int64_t kSilentServerPause = 60;  // seconds until a server that did not answer is asked
 uint32_t volume_count = 0;
 
 // A server that did not prove itself. It is not asked for a minute, because waiting for it costs a
@@ -204,11 +205,11 @@ DeviceCounts* counts_of_volume(int stub_fd, const Uuid& volume) {
   const int64_t now_s = proof_clock_s();
   if (known == volume_counts + volume_count) {
     if (volume_count == kMappingsMax) return nullptr;
-    *known = {.volume = volume, .device = 0, .inode = 0, .looked_s = now_s - 1, .counts = nullptr};
+    *known = {.volume = volume, .device = 0, .inode = 0, .next_look_s = now_s, .counts = nullptr};
     volume_count += 1;
   }
-  if (known->looked_s == now_s) return known->counts;
-  known->looked_s = now_s;
+  if (now_s < known->next_look_s) return known->counts;
+  known->next_look_s = now_s + 1;
   const Fd run = open_run_directory(stub_fd);
   struct stat socket;
   if (!run ||
@@ -220,7 +221,10 @@ DeviceCounts* counts_of_volume(int stub_fd, const Uuid& volume) {
   const Fd page = root ? ask_volume_for_counts(run.get(), root.get()) : Fd();
   void* const memory =
       page ? map_memfd(page.get(), kClientCountsBytes, PROT_READ | PROT_WRITE) : nullptr;
-  if (memory == nullptr) return known->counts;
+  if (memory == nullptr) {
+    known->next_look_s = now_s + kSilentServerPause;  // it may be stopped
+    return known->counts;
+  }
   known->counts = static_cast<DeviceCounts*>(memory);
   known->device = socket.st_dev;
   known->inode = socket.st_ino;

@@ -65,8 +65,8 @@ def test_a_short_part(graphlane, damaged, tmp_path):
     result = salvage(graphlane, made, "data", out)
     assert result.returncode == 1 and f"missing: {out}: " in result.stdout and f"{out}.missing" in result.stdout
     missing = missing_of(tmp_path / "out.missing")
-    first = units[2] * DEPTH + 1000
-    assert missing == [(first, DEPTH - 1000), *ranges(units[3:])]
+    # The block that was cut cannot be compared with its checksum: all of it is missing.
+    assert missing == ranges(units[2:])
     assert str(path) in (tmp_path / "out.missing").read_text()
     check_copy(out, content, missing)
 

@@ -123,7 +123,7 @@ def test_checksums_follow_appends(graphlane, made, mounted, tmp_path):
     for times in range(1, 3):
         with mounted(made, "-o", "verify=read") as at:
             files = preloaded(graphlane, tmp_path, code, at / "a.dat")
-            assert files["a.dat"]["writes"] > 300
+            assert files["a.dat"]["writes"] > 32, "past the kernel"
             assert (at / "a.dat").read_bytes() == times * b"".join(
                 bytes([n % 251]) * 1021 for n in range(400))
         assert "no problems" in graphlane("check", "--scrub", made.path).stdout
