@@ -1,24 +1,35 @@
 #include "fuse/mount/private_daemon.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "fuse/mount/descriptor_socket.h"
 #include "fuse/mount/session.h"
 #include "fuse/ops/filesystem.h"
+#include "iomgr/base/fd.h"
 #include "iomgr/base/process/daemonize.h"
 #include "iomgr/base/process/log.h"
+#include "iomgr/base/sys.h"
 
 namespace graphlane::fuse {
 namespace {
 
 // Releases stderr when P has ended. A reader of a pipe that was P's stderr must see its end,
 // although processes that the command left behind still need this daemon.
+//
+// No libc call here is a cancellation point: libfuse cancels its threads when the mount ends, and one
+// that is cancelled in the middle of a signal handler waits for itself.
 int messages = STDERR_FILENO;
 void let_stderr_go(int) {
-  const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (null >= 0) ::dup3(null, messages, O_CLOEXEC);
+  const int saved_errno = errno;
+  const Fd null(sys::openat(AT_FDCWD, "/dev/null", O_WRONLY | O_CLOEXEC));
+  if (null) (void)::syscall(SYS_dup3, null.get(), messages, O_CLOEXEC);
+  errno = saved_errno;
 }
 
 void leave_the_terminal() {
