@@ -1,6 +1,8 @@
 // getattr and setattr: size, owner, mode and times.
 #include <sys/stat.h>
 
+#include <optional>
+
 #include "fuse/inode/open_file.h"
 #include "fuse/inode/striped.h"
 #include "fuse/ops/operations.h"
@@ -130,7 +132,7 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
   // A stub gives no right to parts of another volume or another owner.
   const bool is_refused = view.striped() && !verify_ownership(*fs.volume, path_fd, view.layout, st);
   if (is_refused) view.verdict = StubVerdict::kBadField;
-  const ChangeUnderWay change(&inode);
+  std::optional<ChangeUnderWay> change(&inode);
   const auto live = view.striped() ? fs.live.find(view.layout.file_id) : nullptr;
   if (live) live->recall();
   int error = 0;
@@ -150,6 +152,7 @@ int op::setattr(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, struct stat* wan
   if (error == 0 && (which & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME)) != 0) {
     error = set_times(path_fd, *wanted, which);
   }
+  change.reset();  // once getattr() has answered, the kernel may forget the inode
   return error != 0 ? error : getattr(fs, req, ino, fi);
 }
 

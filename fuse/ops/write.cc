@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <optional>
+
 #include "fuse/inode/open_file.h"
 #include "fuse/ops/operations.h"
 #include "fuse/ops/splice_pieces.h"
@@ -104,7 +106,7 @@ int op::write_buf(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_bufvec* d
   const bool whole = fi->writepage;
   const bool appends = file.live && !whole && (fi->flags & O_APPEND) != 0;
   Inode* const appended = appends ? &file.kept->inode() : nullptr;  // without the table's lock
-  const ChangeUnderWay change(appended);
+  std::optional<ChangeUnderWay> change(appended);
   const bool at_end = appends && appended->was_appended.load();
   const Written written = file.live ? write_striped(fs, *file.live, data, offset, whole, at_end)
                                     : write_plain(file.fd.get(), data, offset, whole);
@@ -113,6 +115,7 @@ int op::write_buf(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, fuse_bufvec* d
   if (const int error = sync_as_asked(file, fi->flags); error != 0) return error;
   // Pages where the kernel took the end to be. After the reply, because it holds them until then.
   const bool drops = at_end && !file.direct_io && written.offset != static_cast<uint64_t>(offset);
+  change.reset();  // once the write is answered, the kernel may forget the inode
   reply::write(req, written.count);
   if (drops) {
     (void)::fuse_lowlevel_notify_inval_inode(fs.session, ino, offset,

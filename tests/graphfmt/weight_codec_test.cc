@@ -71,18 +71,21 @@ double round_trip(WeightKind kind, const std::vector<T>& weights) {
     std::vector<T> back(count);
     EXPECT_TRUE(
         table->decode_stored(first, count, reinterpret_cast<uint8_t*>(back.data()), codes.data()));
-    EXPECT_EQ(std::memcmp(back.data(), weights.data() + first, count * sizeof(T)), 0)
+    EXPECT_TRUE(count == 0 ||
+                std::memcmp(back.data(), weights.data() + first, count * sizeof(T)) == 0)
         << first << " " << count;
     std::vector<double> numbers(count),
         expected(weights.begin() + static_cast<ptrdiff_t>(first),
                  weights.begin() + static_cast<ptrdiff_t>(first + count));
     EXPECT_TRUE(table->decode(first, numbers, codes.data()));
-    EXPECT_EQ(std::memcmp(numbers.data(), expected.data(), count * sizeof(double)), 0);
+    EXPECT_TRUE(count == 0 ||
+                std::memcmp(numbers.data(), expected.data(), count * sizeof(double)) == 0);
     std::vector<uint8_t> with_slack = codes;
     with_slack.resize(codes.size() + 8, 0xff);
     std::fill(numbers.begin(), numbers.end(), -1);
     EXPECT_TRUE(table->decode(first, numbers, with_slack.data(), 8));
-    EXPECT_EQ(std::memcmp(numbers.data(), expected.data(), count * sizeof(double)), 0);
+    EXPECT_TRUE(count == 0 ||
+                std::memcmp(numbers.data(), expected.data(), count * sizeof(double)) == 0);
   }
   return encoded.bits_a_weight(weights.size());
 }
