@@ -7,6 +7,7 @@
 #include "iomgr/volume/parts/live_file.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/volume.h"
+#include "iomgr/volume/volume_files.h"
 
 namespace graphlane {
 
