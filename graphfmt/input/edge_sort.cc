@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "graphfmt/sort/run_fill.h"
 #include "iomgr/base/files/file_io.h"
 #include "iomgr/base/files/unnamed_file.h"
 #include "iomgr/base/process/interrupt.h"
@@ -82,19 +83,8 @@ uint64_t EdgeSorter::key_of(const char* record) const {
 
 Outcome<void> EdgeSorter::add(const char* records, size_t edge_count) {
   edge_count_ += edge_count;
-  for (size_t left = edge_count * edge_bytes_; left > 0;) {
-    if (!filling_) {
-      if (auto grown = filling_.reserve(run_bytes_); !grown) return grown;
-    }
-    const size_t count = std::min(left, run_bytes_ - filling_bytes_);
-    std::memcpy(filling_.data() + filling_bytes_, records, count);
-    filling_bytes_ += count;
-    records += count;
-    left -= count;
-    if (filling_bytes_ < run_bytes_) continue;
-    if (auto spilled = spill_run(); !spilled) return spilled;
-  }
-  return {};
+  return fill_runs({records, edge_count * edge_bytes_}, run_bytes_, filling_, filling_bytes_,
+                   [this] { return spill_run(); });
 }
 
 Outcome<void> EdgeSorter::sort_run() {

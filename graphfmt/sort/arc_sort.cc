@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "graphfmt/sort/line.h"
+#include "graphfmt/sort/run_fill.h"
 #include "iomgr/base/process/progress.h"
 #include "iomgr/base/size.h"
 
@@ -70,20 +71,11 @@ ArcSorter::ArcSorter(const ArcSortOptions& options, unsigned threads, uint64_t r
       store_(options.spill_path, arc_run_bytes_max(run_edges, weight_bytes_), 0, store_bytes) {}
 
 Outcome<void> ArcSorter::take(EdgeBatch& batch) {
-  const char* from = batch.records.data();
-  const size_t run_bytes = run_edges_ * edge_bytes_;
-  for (size_t left = batch.records_bytes(); left > 0;) {
-    if (!filling_) {
-      if (auto grown = filling_.reserve(run_bytes); !grown) return grown;
-    }
-    const size_t count = std::min(left, run_bytes - filling_bytes_);
-    std::memcpy(filling_.data() + filling_bytes_, from, count);
-    filling_bytes_ += count;
-    from += count;
-    left -= count;
-    if (filling_bytes_ == run_bytes) close_run();
-  }
-  return {};
+  return fill_runs({batch.records.data(), batch.records_bytes()}, run_edges_ * edge_bytes_,
+                   filling_, filling_bytes_, [this]() -> Outcome<void> {
+                     close_run();
+                     return {};
+                   });
 }
 
 void ArcSorter::close_run() {
