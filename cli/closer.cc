@@ -18,6 +18,7 @@
 #include "iomgr/admin/close_file.h"
 #include "iomgr/base/fd.h"
 #include "iomgr/base/files/file_io.h"
+#include "iomgr/base/process/daemonize.h"
 #include "iomgr/server/mount_request.h"
 
 namespace graphlane::cli {
@@ -71,9 +72,7 @@ void let_go(int list, int command) {
   close_between(3, low - 1);
   close_between(low + 1, high - 1);
   close_between(high + 1, INT32_MAX);
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, fd);
-  if (null > STDERR_FILENO) ::close(null);
+  stdio_to_null();
 }
 
 [[noreturn]] void run_closer(int list, int command, int answer) {

@@ -55,8 +55,8 @@ struct FoundVolumes {
   bool foreseen = false;  // not by --volume alone
 };
 
-// Whether the command names a volume, so that it may pass descriptors of files in it on.
-bool names_volume = false;
+// Whether the command names a volume or has opened a file in one, so that it may pass descriptors on.
+bool may_pass_files = false;
 
 // A program without the library that no volume was found for. It may compute a path, and gets the
 // stub of a volume that is not mounted.
@@ -75,14 +75,14 @@ Outcome<FoundVolumes> find_volumes(const RunOptions& options) {
   finder.look_at_descriptors();
   finder.look_at_lists();
   std::set<std::string> named = finder.named();
-  const bool foreseen = !named.empty() || !finder.guessed().empty() || !finder.listed().empty();
+  const bool foreseen = finder.has_found();
   for (const std::string& given : options.volumes) {
     const Outcome<std::string> root = find_volume_root(given);
     if (!root) return root.error();
     named.insert(*root);
   }
   FoundVolumes found;
-  found.foreseen = names_volume = foreseen;
+  found.foreseen = may_pass_files = foreseen;
   const auto add = [&](const std::string& root) -> Outcome<void> {
     if (!find_volume_mount(root)) {
       const auto volume = Volume::open(root);
@@ -122,11 +122,10 @@ std::vector<std::shared_ptr<const Volume>> find_later(const fuse::LaterQuestion&
       }
     }
   };
-  static bool opened = names_volume;  // the command passes descriptors of what it opens on
   if (!question.path.empty()) {
     if (const Outcome<std::string> root = find_volume_root(question.path)) {
       add({*root}, /*tells=*/true);
-      opened = true;
+      may_pass_files = true;
     }
     return volumes;
   }
@@ -137,8 +136,7 @@ std::vector<std::shared_ptr<const Volume>> find_later(const fuse::LaterQuestion&
   add(finder.guessed(), /*tells=*/true);
   add(finder.listed(), /*tells=*/false);
   static std::set<std::string> told;  // a script may start the program a thousand times
-  if (!opened && finder.named().empty() && finder.guessed().empty() && finder.listed().empty() &&
-      told.insert(question.program).second) {
+  if (!may_pass_files && !finder.has_found() && told.insert(question.program).second) {
     const Outcome<Executable> program = find_executable(question.program);
     if (program) {
       tell_unforeseen(question.program, program->blind_because.empty()

@@ -40,6 +40,7 @@ class VolumeFinder {
   std::set<std::string> guessed() const;
   // All others, which merely lie in a directory that the command may use.
   std::set<std::string> listed() const;
+  bool has_found() const { return !named_.empty() || !found_.empty() || !listed_.empty(); }
 
  private:
   void look_at_word(const std::string& word);

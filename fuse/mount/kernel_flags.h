@@ -9,9 +9,9 @@ struct KernelFlag {
   std::string_view name;
   unsigned long set = 0;    // MS_…
   unsigned long clear = 0;  // MS_… that it resets
-  // passed to libfuse for a new mount; false: used by remounts only, because
+  // Passed to libfuse for a new mount. False: used by remounts only, because it is a new mount's
+  // default or concerns times, which are the host's.
   bool for_libfuse = true;
-  // it is a new mount's default or concerns times, which are the host's
 };
 
 // nullptr: no such flag.

@@ -17,15 +17,16 @@
 namespace graphlane::shim {
 namespace {
 
+InlineEngine::Options engine_options() {
+  const Settings& set = settings();
+  return {.backend = set.backend, .gates = set.lanes, .merges = set.merging};
+}
+
 // The engine of one open file: counts what moves.
 class FileEngine final : public InlineEngine {
  public:
   explicit FileEngine(const OpenFile& file, Prefetch prefetch = Prefetch::kOnDisks)
-      : InlineEngine(file.map, file.gates, queues, this_process,
-                     {.backend = settings().backend,
-                      .gates = settings().lanes,
-                      .merges = settings().merging},
-                     prefetch),
+      : InlineEngine(file.map, file.gates, queues, this_process, engine_options(), prefetch),
         file_(file) {}
 
  private:

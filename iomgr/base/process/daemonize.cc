@@ -14,21 +14,13 @@
 namespace graphlane {
 namespace {
 
-// Leaves the terminal, and closes the pipes of a waiting parent.
-void leave_terminal() {
-  log_to_syslog();
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (null < 0) return;
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, fd);
-  if (null > STDERR_FILENO) ::close(null);
-}
-
 [[noreturn]] void run_child(const Server& server, Fd report) {
   ::setsid();
   bool announced = false;
   const Outcome<void> served = server([&] {
     if (::chdir("/") != 0) log_line("/: {}", std::strerror(errno));  // must not keep a mount busy
-    leave_terminal();
+    log_to_syslog();
+    stdio_to_null();  // leaves the terminal, and closes the pipes of a waiting parent
     send_report(report.get(), {.code = 0, .text = ""});
     report.reset();
     announced = true;
@@ -44,6 +36,13 @@ void leave_terminal() {
 }
 
 }  // namespace
+
+void stdio_to_null() {
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) return;
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, fd);
+  if (null > STDERR_FILENO) ::close(null);
+}
 
 void send_report(int fd, const Error& error) {
   const std::string message(reinterpret_cast<const char*>(&error.code), sizeof error.code);

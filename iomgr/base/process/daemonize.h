@@ -23,6 +23,9 @@ void send_report(int fd, const Error& error);
 // None: the other end was closed without a report.
 std::optional<Error> receive_report(int fd);
 
+// Lets go of the first three descriptors, which are /dev/null's then.
+void stdio_to_null();
+
 // Raises the limit of open files as far as this process may.
 void raise_descriptor_limit();
 
