@@ -9,8 +9,8 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -166,6 +166,14 @@ class Job:
         """Stops it by the signal. Returns its stderr."""
         self.process.send_signal(number)
         return self.process.communicate(timeout=60)[1]
+
+
+def processes(file: str) -> Iterator[tuple[int, bytes]]:
+    """Each process with the content of this file of /proc/PID, without those that end meanwhile."""
+    for directory in Path("/proc").iterdir():  # glob("*/stat") would fail for a process that ends
+        if directory.name.isdecimal():
+            with suppress(OSError):
+                yield int(directory.name), (directory / file).read_bytes()
 
 
 def comes(condition, seconds_max: float = 2) -> bool:

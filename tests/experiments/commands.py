@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from harness import BUILD, ROOT, run
+from harness import BUILD, ROOT, processes, run
 
 COMMAND = [sys.executable, "-m", "experiments"]
 
@@ -41,12 +41,7 @@ def traces(directory: Path) -> list[str]:
             left += [str(path)] if str(directory) in path.read_text() else []
         except OSError:
             continue  # detached meanwhile
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = process.read_bytes()
-        except OSError:
-            continue  # gone meanwhile
-        left += [words.decode()] if str(directory).encode() in words else []
+    left += [words.decode() for _, words in processes("cmdline") if str(directory).encode() in words]
     return left + [str(path) for path in directory.rglob("*")]
 
 

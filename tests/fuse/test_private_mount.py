@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import run, wait_until
+from harness import processes, run, wait_until
 from mounts import striped  # noqa: F401, fixtures
 
 SECONDS_MAX = 20
@@ -21,14 +21,7 @@ def mounts_of(volume) -> list[str]:
 
 def daemons_of(volume) -> list[int]:
     """Processes with the volume's path in their command line."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if str(volume.path).encode() in entry.read_bytes():
-                found.append(int(entry.parent.name))
-        except OSError:
-            pass
-    return found
+    return [pid for pid, words in processes("cmdline") if str(volume.path).encode() in words]
 
 
 @pytest.fixture

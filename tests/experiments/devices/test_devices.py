@@ -5,11 +5,11 @@ import os
 import signal
 import stat
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from commands import experiments, start, traces, wait_for_steps, wait_gone
+from harness import processes
 
 from experiments.devices import emulated
 from experiments.devices.cgroup import blkio_group
@@ -70,10 +70,9 @@ def test_down_cleans_up_after_a_sigkill_at_any_step(kind, at, lines):
 
 def states_of_children(pid: int) -> list[str]:
     states = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # gone meanwhile
-            state, parent, *_ = status.read_text().rpartition(")")[2].split()
-            states += [state] if int(parent) == pid else []
+    for _, status in processes("stat"):
+        state, parent, *_ = status.rpartition(b")")[2].decode().split()
+        states += [state] if int(parent) == pid else []
     return states
 
 
@@ -104,11 +103,9 @@ def test_files_on_dead_devices_are_gone(kind, at):
     with emulated.open_journal(at) as journal:
         journal.note("tree", path=str(at / "model-0/tree"))
         journal.note("file", path=str(at / "model-1/file"))
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            words = (process / "cmdline").read_bytes()
-            if b"disk_model" in words and str(at).encode() in words:
-                os.kill(int(process.name), signal.SIGKILL)
+    for pid, words in processes("cmdline"):
+        if b"disk_model" in words and str(at).encode() in words:
+            os.kill(pid, signal.SIGKILL)
     with pytest.raises(OSError):
         os.stat(at / "model-0/tree")
     experiments("devices", "down", "--at", at)
