@@ -87,10 +87,15 @@ GRAPHLANE_FOLDING inline __m128i factors(FoldOver over) {
   return _mm_set_epi64x(over.high, over.low);
 }
 
+GRAPHLANE_FOLDING inline __m512i four_factors(FoldOver over) {
+  return _mm512_set_epi64(over.high, over.low, over.high, over.low, over.high, over.low, over.high,
+                          over.low);
+}
+
 // `length` is a multiple of kFoldStep, and not 0.
 GRAPHLANE_FOLDING uint32_t crc32c_by_folding(uint32_t crc, const uint8_t* data, size_t length) {
-  const __m512i over_256 = _mm512_broadcast_i32x4(factors(kOver256Bytes));
-  const __m512i over_64 = _mm512_broadcast_i32x4(factors(kOver64Bytes));
+  const __m512i over_256 = four_factors(kOver256Bytes);
+  const __m512i over_64 = four_factors(kOver64Bytes);
   const __m128i over_16 = factors(kOver16Bytes);
   __m512i a = _mm512_xor_si512(_mm512_loadu_si512(data),
                                _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(crc))));
@@ -104,10 +109,10 @@ GRAPHLANE_FOLDING uint32_t crc32c_by_folding(uint32_t crc, const uint8_t* data, 
     d = fold(d, over_256, _mm512_loadu_si512(at + 192));
   }
   a = fold(fold(fold(a, over_64, b), over_64, c), over_64, d);
-  __m128i piece = _mm512_castsi512_si128(a);
-  piece = fold(piece, over_16, _mm512_extracti32x4_epi32(a, 1));
-  piece = fold(piece, over_16, _mm512_extracti32x4_epi32(a, 2));
-  piece = fold(piece, over_16, _mm512_extracti32x4_epi32(a, 3));
+  __m128i pieces[4];
+  _mm512_storeu_si512(pieces, a);
+  __m128i piece = pieces[0];
+  for (size_t i = 1; i < 4; ++i) piece = fold(piece, over_16, pieces[i]);
   const uint64_t half = _mm_crc32_u64(0, static_cast<uint64_t>(_mm_extract_epi64(piece, 0)));
   return static_cast<uint32_t>(
       _mm_crc32_u64(half, static_cast<uint64_t>(_mm_extract_epi64(piece, 1))));
