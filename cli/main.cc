@@ -9,7 +9,7 @@
 #include <new>
 
 #include "cli/command.h"
-#include "cli/preload.h"
+#include "cli/run/preload.h"
 #include "iomgr/base/process/progress.h"
 #include "iomgr/volume/sum/tell.h"
 

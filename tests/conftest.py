@@ -12,7 +12,7 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 # Files that are written without a mount stay `open` in the tests, which look at that state. Otherwise
-# `graphlane run --no-mount` starts a process that closes them (cli/closer.h).
+# `graphlane run --no-mount` starts a process that closes them (cli/run/closer.h).
 os.environ.setdefault("GRAPHLANE_CHANGES", "")
 
 from harness import BUILD, WAIT_SECONDS_MAX, Graphlane, Volume, machine_caches, run  # noqa: E402

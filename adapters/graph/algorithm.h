@@ -1,5 +1,5 @@
 // Algorithms: the request of `graphlane algo` to an engine, and the result. Each engine has one
-// AlgorithmEngine; cli/command_algo.cc lists them and takes the one of the graph's format.
+// AlgorithmEngine; cli/graph/command_algo.cc lists them and takes the one of the graph's format.
 //
 // Threads: one run at a time for a request; a result is its owner's.
 #pragma once

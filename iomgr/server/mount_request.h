@@ -17,11 +17,11 @@ inline constexpr char kMounterVariable[] = "GRAPHLANE_MOUNTER";  // the socket's
 inline constexpr char kNoMountVariable[] = "GRAPHLANE_NO_MOUNT";
 // the graphlane command's own file
 inline constexpr char kProgramVariable[] = "GRAPHLANE_PROGRAM";
-// gets a byte for each report (cli/report_watch.h)
+// gets a byte for each report (cli/run/report_watch.h)
 inline constexpr char kReportedVariable[] = "GRAPHLANE_REPORTED";
 
 // the file to which the library appends the paths of files that it changes without a mount, each with
-// its NUL (cli/closer.h); empty: none
+// its NUL (cli/run/closer.h); empty: none
 inline constexpr char kChangesVariable[] = "GRAPHLANE_CHANGES";
 
 struct MountRequest {

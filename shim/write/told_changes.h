@@ -1,4 +1,4 @@
-// Tells the process that closes files after the command (cli/closer.h) which files are changed.
+// Tells the process that closes files after the command (cli/run/closer.h) which files are changed.
 #pragma once
 
 #include "shim/fd/open_file.h"
