@@ -48,7 +48,6 @@ is_silent := $(V)$(findstring s,$(firstword -$(MAKEFLAGS)))
 say = $(if $(filter counting,$(STEPS)),: STEP $(1),$(if $(is_silent),,$(call next_step,$(1))$(tell_step)))
 
 COMMANDS :=
-UNCHECKED :=
 TEST_CODE :=
 # -g1: names and lines, for backtraces and perf; all of -g takes half as long again.
 ifeq ($(VARIANT),release)
@@ -58,9 +57,10 @@ ifeq ($(VARIANT),release)
 else ifeq ($(VARIANT),debug)
   OPTIMIZE := -Og -g -D_GLIBCXX_ASSERTIONS
 else ifeq ($(VARIANT),asan)
-  OPTIMIZE := -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
-  UNCHECKED := -fno-sanitize=vptr,null,alignment,object-size
-  TEST_CODE := -O0
+  # Without the checks of every single access for null and alignment: the first is a signal in any case, the
+  # second is no fault on x86. They cost a third of the compilation.
+  OPTIMIZE := -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+    -fno-sanitize=vptr,null,alignment,object-size
 else ifeq ($(VARIANT),tsan)
   OPTIMIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 else
@@ -131,7 +131,7 @@ endef
 define gtest
 TESTS += $(BUILD)/tests/$(1)
 $(call compiled,$(BUILD),$(1),$(2))
-$$($(1).objects): private override CXXFLAGS += $(UNCHECKED) $(TEST_CODE)
+$$($(1).objects): private override CXXFLAGS += $(TEST_CODE)
 $(1).ldlibs += -lgtest -lgtest_main
 $(call linked,$(BUILD)/tests/$(1),$(1),$(3))
 endef
@@ -254,6 +254,11 @@ $(DOCS)/venv/.made: docs/requirements.txt
 	$(Q)$(PYTHON) -m venv $(DOCS)/venv
 	$(Q)$(DOCS)/venv/bin/pip -q --disable-pip-version-check install -r $<
 	$(Q)touch $@
+
+.PHONY: objects by-files
+objects: $(OBJECTS)
+by-files: ## check that every source compiles by itself, as UNITY=0 builds it; makes no code
+	@$(MAKE) --no-print-directory $(JOBS) objects UNITY=0 OPTIMIZE=-fsyntax-only
 
 .PHONY: docs
 docs: $(DOCS)/venv/.made ## build this project's site in build/docs/site (needs mandoc and the network, once)
