@@ -20,10 +20,10 @@ constexpr char kAbout[] =
     "Stripes graphs over several devices for programs that were never changed.";
 
 constexpr char kMore[] =
-    "Sizes: K, M, G are powers of 1024; KB, MB, GB powers of 1000.\n"
-    "Exit status: 0 done; 1 failed; 2 wrong command line; `run`: the command's own,\n"
-    "125 if it could not be prepared, 126 or 127 if it could not be executed or found;\n"
-    "`check`: fsck(8)'s.\n"
+    "Sizes: K, M, G are powers of 1024; KB, MB, GB powers of 1000.\n\n"
+    "Exit status: 0 done; 1 failed; 2 wrong command line; `run`: the command's own, "
+    "125 if it could not be prepared, 126 or 127 if it could not be executed or found; "
+    "`check`: fsck(8)'s.\n\n"
     "`graphlane COMMAND --help` lists the options; graphlane-COMMAND(1) is the manual.";
 
 // Dies of the signal that interrupted the work, so that a shell script stops as well.

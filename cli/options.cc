@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "cli/help.h"
+
 namespace graphlane::cli {
 
 Option* Option::required() {
@@ -191,12 +193,33 @@ CommandLine::~CommandLine() = default;
 
 namespace {
 
-// The help of the chosen command, or of the program.
-std::string help_of(const CLI::App* app, const std::string& before) {
-  for (const CLI::App* command : app->get_subcommands()) {
-    return help_of(command, before + (before.empty() ? "" : " ") + app->get_name());
+Help help_of(const CLI::App& app, const std::string& name) {
+  const CLI::Formatter formatter;
+  HelpSection operands{.title = "Positionals", .entries = {}};
+  HelpSection options{.title = "Options", .entries = {}};
+  HelpSection commands{.title = "Subcommands", .entries = {}};
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // hidden
+    const bool is_operand = option->get_positional();
+    HelpSection& section = is_operand ? operands : options;
+    section.entries.push_back({.name = formatter.make_option_name(option, is_operand) +
+                                       formatter.make_option_opts(option),
+                               .text = option->get_description()});
   }
-  return app->help(before);
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    commands.entries.push_back({.name = command->get_name(), .text = command->get_description()});
+  }
+  return {.about = app.get_description(),
+          .usage = formatter.make_usage(&app, name),
+          .sections = {std::move(operands), std::move(options), std::move(commands)},
+          .more = app.get_footer()};
+}
+
+// The help of the chosen command, or of the program.
+std::string chosen_help(const CLI::App& app, const std::string& before) {
+  const std::string name = before + (before.empty() ? "" : " ") + app.get_name();
+  for (const CLI::App* command : app.get_subcommands()) return chosen_help(*command, name);
+  return fold(help_of(app, name), help_width());
 }
 
 const CLI::App* innermost(const CLI::App* app) {
@@ -379,7 +402,7 @@ CommandLine::Parsed CommandLine::parse(std::vector<std::string> words) {
   try {
     app_->parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
-    return {.what = Parsed::kHelp, .text = help_of(app_.get(), ""), .command = {}};
+    return {.what = Parsed::kHelp, .text = chosen_help(*app_, ""), .command = {}};
   } catch (const CLI::CallForVersion&) {
     return {.what = Parsed::kVersion, .text = version_, .command = {}};
   } catch (const CLI::ParseError& error) {

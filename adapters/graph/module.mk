@@ -2,7 +2,7 @@ $(eval $(call library,graph,$(wildcard adapters/graph/*.cc)))
 
 # libgraphlane-graph, static and shared: what reads a stored graph, runs vertex programs over it, and is a store of keys and values, with all that this needs of
 # the folders below, position-independent. `make install-graph` builds it.
-graph_kit_names := progress size size_text aio_queue cache cache_budget cache_hold cache_policy calibration crc32c_long \
+graph_kit_names := progress terminal size size_text aio_queue cache cache_budget cache_hold cache_policy calibration crc32c_long \
   device_kind error file_attributes file_io home io_queue json json_view lane lane_io lane_queue lanes mapped_cache \
   mount_table open_size orphans ownership page_reader paged_files never_synced part_files part_record part_record_io part_sums parts \
   promises atomic_file striped_file stub stub_copies stub_lock sum_file sum_format sync_queue tree unwritten uring_queue uuid verify volume volume_fields volume_files \

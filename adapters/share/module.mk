@@ -18,7 +18,7 @@ share_coordinator := $(call sources_named,adapters/share,attach_request buffer_p
   graph_files graph_plan graph_table label_file label_keeper load_order shared_graph shared_graph_loads snapshots chunk_scheduler worker)
 SHARE_SOURCES := $(filter-out $(share_coordinator),$(share_kit)) \
   $(patsubst %,graphfmt/%.cc,grid/grid_read sort/line) \
-  $(call sources_named,iomgr,error file_io progress size size_text stub)
+  $(call sources_named,iomgr,error file_io progress size size_text stub terminal)
 SHARE_OBJECTS := $(call objects_in,$(PLAIN)/share,kit,$(SHARE_SOURCES))
 SHARE_LIBRARIES := $(addprefix $(PLAIN)/lib/,libgraphlane-share.a libgraphlane-share.so)
 

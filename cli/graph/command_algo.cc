@@ -342,10 +342,10 @@ void add_algo(Parser& parser) {
                  "graphlane algo bfs --source 5 --out levels.npy graphs/livejournal\n\n" + list +
                      "\nGRAPH is what `graphlane convert --to lists`, `--to dual` or `--to pages` "
                      "made, in a volume or not.");
-  command->add_option("ALGORITHM", options->algorithm, "which")
+  command->add_option("ALGORITHM", options->algorithm, "one of those below")
       ->required()
       ->one_of(names)
-      ->type_name("");
+      ->help_text("REQUIRED");
   command->add_option("GRAPH", options->graph, "directory of the graph")->required();
   command->add_option("--engine", options->engine, "by which; auto: the one of the graph's format")
       ->one_of(engine_words());

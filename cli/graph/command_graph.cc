@@ -582,12 +582,10 @@ void add_convert(Parser& parser) {
       "graphlane convert -p 8 soc-LiveJournal1.txt.gz graphs/livejournal\n"
       "  graphlane convert --columns 2,3 --header --to u32 calls.csv.zst calls.u32\n\n"
       "FORMAT, plain or compressed by gzip, xz, zstd, bzip2 or lz4: snap, csv, tsv, mtx "
-      "(Matrix Market),\n"
-      "konect, dimacs, metis (undirected graphs); bin, u32, u64 (pairs of int32, uint32, "
-      "uint64); grid, csr, shards, lists,\n"
-      "dual and pages, as --to makes them. Without --from the name and the first bytes "
-      "decide. --to graphar, --from\n"
-      "graphar and --from parquet run the Python package: pip install build/wheel/*.whl "
+      "(Matrix Market), konect, dimacs, metis (undirected graphs); bin, u32, u64 (pairs of "
+      "int32, uint32, uint64); grid, csr, shards, lists, dual and pages, as --to makes them. "
+      "Without --from the name and the first bytes decide. --to graphar, --from graphar and --from "
+      "parquet run the Python package: pip install build/wheel/*.whl "
       "pyarrow pyyaml.");
   EdgeListOptions& list = options->list;
   list.format = EdgeFormat::kAuto;

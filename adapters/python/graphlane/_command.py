@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -60,7 +61,8 @@ class _Messages(threading.Thread):
             self.kept.append(line)
             del self.kept[:-50]
             if self.shown and not line.startswith("graphlane: "):
-                sys.stderr.write(f"\r\033[K{line.rstrip()}" if on_terminal else line)
+                columns = shutil.get_terminal_size().columns - 1
+                sys.stderr.write(f"\r\033[K{line.rstrip()[:columns]}" if on_terminal else line)
                 sys.stderr.flush()
                 printed = True
         if printed and on_terminal:

@@ -1,5 +1,5 @@
-// Progress of long work: a bar on a terminal, a plain line every few seconds elsewhere, nothing for
-// work of less than a second.
+// Progress of long work: a bar on a terminal, plain lines elsewhere, nothing for work of less than a
+// second. A plain line comes after 5 s, then ever more rarely, at last every 5 minutes.
 //
 // Threads: add() from any thread; the rest from the thread that made it.
 #pragma once
@@ -12,6 +12,21 @@
 #include "iomgr/base/mutex.h"
 
 namespace graphlane {
+
+struct ProgressState {
+  std::string label;
+  uint64_t total = 0;  // 0: unknown
+  bool unit_is_bytes = true;
+  uint64_t done = 0;
+  double seconds = 0;
+};
+
+// One line without its end: what is done, of what, how fast, and how long the rest takes at this
+// speed. On a terminal (`columns` > 0) with a bar, and shorter than `columns`: the bar, the speed and
+// the amounts are left out, in this order, until it fits.
+std::string progress_line(const ProgressState& state, size_t columns);
+// From one plain line to the next.
+std::chrono::milliseconds plain_line_interval(std::chrono::milliseconds elapsed);
 
 class Progress {
  public:
@@ -29,9 +44,7 @@ class Progress {
  private:
   void print(bool last);
 
-  const std::string label_;
-  const uint64_t total_;
-  const bool unit_is_bytes_;
+  const ProgressState begin_;
   const bool on_terminal_;
   const std::chrono::steady_clock::time_point start_;
   std::atomic<uint64_t> done_{0};
