@@ -61,7 +61,6 @@ $(PYTHON_SITE)/.installed: $(PYTHON_BUILD)/_core.so $(BUILD)/bin/graphlane $(SHI
 	@mkdir -p $(PYTHON_STAGE)/graphlane/bin $(PYTHON_STAGE)/graphlane/lib/graphlane
 	$(Q)install -m 644 $(python_files) $(PYTHON_STAGE)/graphlane
 	$(Q)install -m 644 adapters/python/pyproject.toml adapters/python/setup.py adapters/python/README.md LICENSE $(PYTHON_STAGE)
-	$(Q)sed -i 's/^version = .*/version = "$(VERSION)"/' $(PYTHON_STAGE)/pyproject.toml
 	$(Q)install -m 755 $(PYTHON_BUILD)/_core.so $(PYTHON_STAGE)/graphlane/_core$(python_suffix)
 	$(Q)install -m 755 $(BUILD)/bin/graphlane $(PYTHON_STAGE)/graphlane/bin/graphlane
 	$(Q)install -m 755 $(SHIM) $(PYTHON_STAGE)/graphlane/lib/graphlane/libgraphlane.so

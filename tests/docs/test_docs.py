@@ -93,6 +93,13 @@ def test_a_room_of_iomgr_includes_only_rooms_before_it():
             assert rooms <= set(ROOMS[:number + 1]), source
 
 
+def test_the_version_is_the_same_everywhere():
+    version = re.search(r"^VERSION := (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+    assert re.search(r"^## (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1] == version
+    assert f'\nversion = "{version}"\n' in (ROOT / "adapters/python/pyproject.toml").read_text()
+    assert run(BUILD / "bin/graphlane", "--version").stdout == f"graphlane {version}\n"
+
+
 def test_troubleshooting_quotes_messages_that_exist():
     code = "".join(re.sub(r'"\s*\n\s*"', "", (ROOT / name).read_text()) for name in FILES
                    if name.startswith(("cli/", "fuse/", "iomgr/", "shim/")) and name.endswith((".h", ".cc", ".def")))
@@ -119,7 +126,7 @@ def test_the_quick_start_runs_as_pasted(fuse, tmp_path):
     lines = [line[4:] for line in section.splitlines() if line.startswith("    ")]
     pasted = [line for line in lines if not line.startswith(("make ", "python3 "))]
     assert len(pasted) > 10
-    script = "\n".join(pasted).replace("/usr/local/lib/graphlane/", f"{BUILD}/engines/").replace("--scale 18", "--scale 14")
+    script = "\n".join(pasted).replace("/../lib/graphlane/", "/../engines/").replace("--scale 18", "--scale 14")
     said = run_pasted(script, tmp_path)
     assert said.count("pagerank: 5 iterations") == 2, said
     assert (tmp_path / "ranks.npy").exists()
