@@ -11,7 +11,7 @@ import pytest
 
 from harness import is_mounted, run
 
-SFTP_SERVER = "/usr/lib/openssh/sftp-server"
+SFTP_SERVERS = [path for path in ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server") if os.path.exists(path)]
 CONTENT = os.urandom(1 << 20) + b"end"
 
 
@@ -29,9 +29,9 @@ def ramfs(folder: Path, at: Path):
 @contextmanager
 def sshfs(folder: Path, at: Path):
     """A network filesystem, whose server is a process behind a pipe."""
-    if shutil.which("sshfs") is None or not os.path.exists(SFTP_SERVER):
+    if shutil.which("sshfs") is None or not SFTP_SERVERS:
         pytest.skip("not applicable: there is no sshfs with an sftp-server")
-    with subprocess.Popen([SFTP_SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+    with subprocess.Popen(SFTP_SERVERS[:1], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         with subprocess.Popen(["sshfs", "-f", "-o", "passive", f"server:{folder}", at], stdin=server.stdout, stdout=server.stdin,
                               stderr=subprocess.PIPE) as client:
             ends = time.monotonic() + 30
