@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <new>
 #include <utility>
 
@@ -12,6 +13,19 @@ namespace {
 
 constexpr unsigned kZetaMax = 8;
 constexpr uint64_t kIntervalLengthMin = 4;
+// So many lists are tried as the one that a list refers to: those that seem to spare most.
+constexpr size_t kReferencesTried = 4;
+
+// zeta_bits() without its divisions.
+constexpr auto kZetaBits = [] {
+  std::array<std::array<uint8_t, kStreamNumberBitsMax + 1>, kZetaMax + 1> bits{};
+  for (unsigned k = 1; k <= kZetaMax; ++k) {
+    for (unsigned width = 1; width <= kStreamNumberBitsMax; ++width) {
+      bits[k][width] = static_cast<uint8_t>(zeta_bits(width, k));
+    }
+  }
+  return bits;
+}();
 
 // The first byte of a group.
 struct GroupHead {
@@ -60,7 +74,7 @@ struct WidthCounts {
     for (unsigned k = 1; k <= kZetaMax; ++k) {
       uint64_t bits = 0;
       for (unsigned width = 1; width < counts.size(); ++width) {
-        bits += counts[width] * zeta_bits(width, k);
+        bits += counts[width] * kZetaBits[k][width];
       }
       best = std::min(best, {bits, k});
     }
@@ -68,9 +82,85 @@ struct WidthCounts {
   }
 };
 
+// Estimates how many bits each list of a group shares with each list before it.
+//
+// It goes through the lists in steps. A step is a range of numbers that has some hundred of each
+// list, so that its table is small.
+class CommonNumbers {
+ public:
+  explicit CommonNumbers(std::span<const VertexList> lists) : lists_(lists) {
+    for (size_t i = 0; i < lists.size(); ++i) std::fill_n(bits_[i].begin(), i, 0);
+    if (lists.size() < 2) return;
+    std::array<size_t, kReferenceGroupVertices> at{};
+    while (step(at)) {
+    }
+  }
+  // About how many bits the numbers of list i take that list j < i has, too.
+  uint64_t bits(size_t i, size_t j) const { return bits_[i][j]; }
+
+ private:
+  static constexpr size_t kStepNumbers = 512;  // of each list
+  struct Slot {
+    uint32_t number;
+    uint32_t lists;  // a bit for each list that has it; 0: free
+  };
+
+  // From at[i] on of each list. False: nothing is left.
+  bool step(std::array<size_t, kReferenceGroupVertices>& at) {
+    uint32_t last = UINT32_MAX;
+    for (size_t i = 0; i < lists_.size(); ++i) {
+      if (lists_[i].list.size() - at[i] > kStepNumbers) {
+        last = std::min(last, lists_[i].list[at[i] + kStepNumbers - 1]);
+      }
+    }
+    std::array<size_t, kReferenceGroupVertices> end{};
+    size_t count = 0, lists = 0;
+    for (size_t i = 0; i < lists_.size(); ++i) {
+      const auto from = lists_[i].list.begin() + static_cast<ptrdiff_t>(at[i]);
+      end[i] =
+          at[i] + static_cast<size_t>(std::upper_bound(from, lists_[i].list.end(), last) - from);
+      count += end[i] - at[i];
+      lists += end[i] > at[i];
+    }
+    if (count == 0) return false;
+    if (lists > 1) {
+      slots_.assign(std::bit_ceil(2 * count), {});
+      for (size_t i = 0; i < lists_.size(); ++i) add(i, at[i], end[i]);
+    }
+    at = end;
+    return true;
+  }
+
+  void add(size_t i, size_t begin, size_t end) {
+    const std::span<const uint32_t> list = lists_[i].list;
+    for (size_t at = begin; at < end; ++at) {
+      Slot& slot = find(list[at]);
+      slot.number = list[at];
+      const uint32_t before = std::exchange(slot.lists, slot.lists | uint32_t{1} << i);
+      const uint64_t gap = at == 0 ? 64 : list[at] - list[at - 1];
+      const unsigned bits = kZetaBits[3][zeta_width(gap)];
+      for (uint32_t left = before & ~(uint32_t{1} << i); left != 0; left &= left - 1) {
+        bits_[i][static_cast<size_t>(std::countr_zero(left))] += bits;
+      }
+    }
+  }
+  Slot& find(uint32_t number) {
+    const size_t mask = slots_.size() - 1;
+    size_t place = (number * 0x9e3779b97f4a7c15u >> 32) & mask;
+    while (slots_[place].lists != 0 && slots_[place].number != number) place = (place + 1) & mask;
+    return slots_[place];
+  }
+
+  const std::span<const VertexList> lists_;
+  std::array<std::array<uint64_t, kReferenceGroupVertices>, kReferenceGroupVertices> bits_;
+  static thread_local std::vector<Slot> slots_;
+};
+
+thread_local std::vector<CommonNumbers::Slot> CommonNumbers::slots_;
+
 class GroupEncoder {
  public:
-  explicit GroupEncoder(std::span<const VertexList> lists) : lists_(lists) {
+  explicit GroupEncoder(std::span<const VertexList> lists) : lists_(lists), common_(lists) {
     for (const VertexList& one : lists) {
       head_.repeats |= std::adjacent_find(one.list.begin(), one.list.end()) != one.list.end();
     }
@@ -79,10 +169,10 @@ class GroupEncoder {
 
   size_t encode(uint8_t* bytes) {
     // The codes of numbers depend on the references, and the cheapest references on the codes.
-    for (int round = 0; round < 2; ++round) {
-      for (size_t i = 0; i < lists_.size(); ++i) choose_form(i);
-      choose_codes();
-    }
+    for (size_t i = 0; i < lists_.size(); ++i) choose_form(i);
+    choose_codes();
+    for (size_t i = 0; i < lists_.size(); ++i) choose_again(i);
+    choose_codes();
     BitWriter out(bytes);
     out.bits(head_.base_is_list_before, 1);
     out.bits(head_.repeats, 1);
@@ -97,12 +187,39 @@ class GroupEncoder {
     return is_list_before && i > 0 ? lists_[i - 1].list[0] : lists_[i].vertex;
   }
 
+  // Chooses the cheapest form: without a reference, or with one of those that seem to spare most. It
+  // stops when two of these are no cheaper.
   void choose_form(size_t i) {
     ListForm& best = best_[i];
     best.bits = ~uint64_t{0};
-    for (size_t reference = 0; reference <= i; ++reference) {
-      if (make_form(i, reference, best.bits)) std::swap(best, form_);
+    (void)make_form(i, 0, best.bits);
+    std::swap(best, form_);
+    uint32_t tried = 0;  // a bit for each
+    unsigned failures = 0;
+    for (size_t n = 0; n < kReferencesTried; ++n) {
+      size_t most = i;
+      uint64_t spared = 0;
+      for (size_t j = 0; j < i; ++j) {
+        const uint64_t bits = common_.bits(i, j);
+        // >=: the number of a near list takes fewer bits
+        if (bits >= spared && (tried >> j & 1) == 0) most = j, spared = bits;
+      }
+      // A reference costs at least so much.
+      if (most == i || spared <= gamma_bits(i - most) + 1) return;
+      tried |= uint32_t{1} << most;
+      if (make_form(i, i - most, best.bits)) {
+        std::swap(best, form_);
+      } else if (++failures == 2) {
+        return;
+      }
     }
+  }
+  // Keeps the reference, or drops it if the list is shorter without.
+  void choose_again(size_t i) {
+    const size_t reference = best_[i].reference;
+    (void)make_form(i, reference, ~uint64_t{0});
+    std::swap(best_[i], form_);
+    if (reference > 0 && make_form(i, 0, best_[i].bits)) std::swap(best_[i], form_);
   }
 
   // Makes form_. False: it is not of fewer than so many bits.
@@ -128,21 +245,35 @@ class GroupEncoder {
   // Which runs of the list are copied; rest_ is what is not. False: nothing is.
   bool copy_from(std::span<const uint32_t> from, std::span<const uint32_t> list) {
     rest_.clear();
-    bool copies = true;
-    uint32_t run = 0;
-    size_t at = 0;
-    for (const uint32_t neighbour : from) {
-      while (at < list.size() && list[at] < neighbour) rest_.push_back(list[at++]);
-      const bool is_there = at < list.size() && list[at] == neighbour;
-      at += is_there;
-      if (is_there != copies) {
-        form_.runs.push_back(std::exchange(run, 0));
-        copies = is_there;
+    const uint32_t* const begin = from.data();
+    const uint32_t* const end = begin + from.size();
+    const uint32_t* at = begin;         // behind the last number that is copied
+    const uint32_t* run_begin = begin;  // of the numbers that are copied together with it
+    for (const uint32_t neighbour : list) {
+      const uint32_t* const found = first_not_below(at, end, neighbour);
+      if (found == end || *found != neighbour) {
+        rest_.push_back(neighbour);
+        continue;
       }
-      ++run;
+      if (found != at) {
+        form_.runs.push_back(static_cast<uint32_t>(at - run_begin));
+        form_.runs.push_back(static_cast<uint32_t>(found - at));
+        run_begin = found;
+      }
+      at = found + 1;
     }
-    rest_.insert(rest_.end(), list.begin() + static_cast<ptrdiff_t>(at), list.end());
+    if (at != end) form_.runs.push_back(static_cast<uint32_t>(at - run_begin));
     return rest_.size() < list.size();
+  }
+  // As lower_bound(), with steps that double: short lists refer to long ones, and the next is near.
+  static const uint32_t* first_not_below(const uint32_t* at, const uint32_t* end, uint32_t number) {
+    if (at == end || *at >= number) return at;
+    size_t step = 1;
+    while (step < static_cast<size_t>(end - at) && at[step] < number) {
+      at += step;
+      step *= 2;
+    }
+    return std::lower_bound(at + 1, at + std::min(step, static_cast<size_t>(end - at)), number);
   }
   uint64_t runs_bits() const {
     uint64_t bits = gamma_bits(form_.runs.size());
@@ -155,7 +286,7 @@ class GroupEncoder {
   void add_rest(std::span<const uint32_t> rest, uint32_t base) {
     ListForm& form = form_;
     const auto first_bits = [&](uint32_t number) {
-      return zeta_bits(zeta_width(fold_sign(int64_t{number} - int64_t{base})), head_.k_first);
+      return kZetaBits[head_.k_first][zeta_width(fold_sign(int64_t{number} - int64_t{base}))];
     };
     if (!head_.repeats) {
       split_off_intervals(rest);
@@ -168,8 +299,9 @@ class GroupEncoder {
       form.bits += gamma_bits(form.intervals[j].length - kIntervalLengthMin);
     }
     if (!form.residuals.empty()) form.bits += first_bits(form.residuals[0]);
+    const auto& of_gaps = kZetaBits[head_.k_gap];
     for (size_t j = 1; j < form.residuals.size(); ++j) {
-      form.bits += zeta_bits(zeta_width(gap(form, j)), head_.k_gap);
+      form.bits += of_gaps[zeta_width(gap(form, j))];
     }
   }
   void split_off_intervals(std::span<const uint32_t> rest) {
@@ -237,6 +369,7 @@ class GroupEncoder {
   }
 
   const std::span<const VertexList> lists_;
+  const CommonNumbers common_;
   GroupHead head_;
   std::vector<ListForm> best_;
   ListForm form_;

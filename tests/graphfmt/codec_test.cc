@@ -459,6 +459,41 @@ TEST(ReferenceCodecTest, ListsThatAreAlikeTakeLittle) {
             encoded(ListCodec::of(CodecKind::kReference), list).size() + 32 * 4);
 }
 
+// Not all lists are tried as the one that is referred to: the one that shares most is, wherever it is.
+TEST(ReferenceCodecTest, RefersToTheListThatSharesMost) {
+  std::mt19937_64 random(24);
+  for (const uint32_t like : {0u, 7u, 30u}) {
+    Group group;
+    for (uint32_t vertex = 0; vertex < 32; ++vertex) {
+      group.vertices.push_back(vertex);
+      group.lists.push_back(random_list(random, vertex == like ? 5000 : 10 + 100 * vertex, 20));
+    }
+    const size_t apart = encoded_group(group).size();
+    const size_t last = encoded(ListCodec::of(CodecKind::kReference), group.lists[31]).size();
+    group.lists[31] = group.lists[like];
+    EXPECT_LT(encoded_group(group).size(), apart - last + 16) << "like " << like;
+  }
+}
+
+// Long lists, and one number very often: what is common is found in steps of some hundred numbers.
+TEST(ReferenceCodecTest, LongGroupsComeBack) {
+  std::mt19937_64 random(25);
+  for (int round = 0; round < 20; ++round) {
+    Group group;
+    for (uint32_t vertex = 0; vertex < 32; vertex += 1 + static_cast<uint32_t>(random() % 9)) {
+      Neighbours list = random_list(random, 1 + random() % 6000, 14);
+      if (round % 2 == 0) list.insert(list.end(), random() % 3000, UINT32_MAX - 1 - vertex % 2);
+      if (round % 4 == 1 && !group.lists.empty()) list = group.lists.back();
+      std::sort(list.begin(), list.end());
+      group.vertices.push_back(vertex);
+      group.lists.push_back(std::move(list));
+    }
+    const auto back = decoded_group(encoded_group(group), group.vertices);
+    ASSERT_TRUE(back) << "round " << round;
+    ASSERT_EQ(*back, group.lists) << "round " << round;
+  }
+}
+
 TEST(ReferenceCodecTest, LimitsAreKept) {
   std::mt19937_64 random(22);
   for (int round = 0; round < 300; ++round) {
