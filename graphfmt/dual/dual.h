@@ -48,11 +48,12 @@ inline constexpr char kDualDegreesFile[] = "degrees";
 std::string dual_file_name(DualSide side, DualPart part);
 
 // The columns of a block's index: one byte a list. Degrees stand beside lengths only where weights
-// need them; with groups, one for each group.
+// need them; with groups, one for each group. `simd` has them too: it is there for speed, and
+// counting takes as long as decoding.
 constexpr ListIndexShape dual_index_shape(CodecKind codec, bool is_weighted) {
   const bool is_raw = codec == CodecKind::kRaw;
   return {.is_sparse = true,
-          .has_degrees = is_raw || is_weighted,
+          .has_degrees = is_raw || codec == CodecKind::kSimd || is_weighted,
           .has_lengths = !is_raw,
           .has_arc_starts = is_raw || is_weighted,
           .is_derived = true,
