@@ -162,6 +162,20 @@ class BlockSweep::Worker {
   };
 
   void run(Shared& shared) {
+    try {
+      sweep(shared);
+    } catch (const std::bad_alloc&) {
+      stop(shared);  // first of all: others may wait for the turns of this worker's chunks
+      keep(make_error(ENOMEM, "{}: no memory for its lists", graph_.path()));
+    }
+    drain();
+  }
+
+  const std::optional<Error>& error() const { return error_; }
+  SweepStats take_stats() { return std::exchange(stats_, {}); }
+
+ private:
+  void sweep(Shared& shared) {
     while (!shared.failed.load(std::memory_order_relaxed)) {
       while (begun_.size() < kSlotsMax && bytes_ < bytes_max_ && begin_next(shared)) {
       }
@@ -178,13 +192,8 @@ class BlockSweep::Worker {
         fail(make_error(EINTR, "interrupted"), shared);
       }
     }
-    drain();
   }
 
-  const std::optional<Error>& error() const { return error_; }
-  SweepStats take_stats() { return std::exchange(stats_, {}); }
-
- private:
   struct Slot;
   // The pages of one file that a chunk needs.
   struct Reading final : PageTask {

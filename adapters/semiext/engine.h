@@ -135,6 +135,7 @@ class Engine {
   Next ask_program();
   void run_iteration(Next next);
   void run_part(Next which, unsigned worker, bool alone);
+  void run_vertices(Context& ctx, Next which, bool alone);
   bool next_range(unsigned worker, uint64_t* range);
   void run_range(Context& ctx, uint64_t range, Next which);
   uint64_t word_to_run(Next which, uint64_t word) const;
@@ -174,7 +175,10 @@ class Engine<Program>::Context final : private ListLoader::Sink {
   Context(Engine& engine, unsigned worker)
       : engine_(engine),
         worker_(worker),
-        loader_(engine.graph_, *this, in_flight_bytes(engine.graph_, engine.pool_.size())) {}
+        loader_(engine.graph_, *this, in_flight_bytes(engine.graph_, engine.pool_.size())) {
+    // A range that is held is always in the list: nothing may throw between the two.
+    if constexpr (kHasMessages) held_.reserve(engine.range_count_);
+  }
 
   const Graph& graph() const { return engine_.graph_; }
   uint64_t iteration() const { return engine_.iteration_; }
@@ -308,8 +312,10 @@ class Engine<Program>::Context final : private ListLoader::Sink {
     posted.swap(engine_.bins_.posted(worker_));
     for (const uint32_t range : posted) {
       if (!engine_.bins_.try_hold(range)) continue;
+      held_.push_back(range);
       drain(range);
       engine_.bins_.release(range);
+      held_.pop_back();
     }
   }
   bool drain(uint64_t range) {
@@ -426,9 +432,23 @@ void Engine<Program>::run_iteration(Next next) {
   end_vertices();
 }
 
+// One worker's share. If it throws, the others stop soon, and wait for no range of this one.
 template <class Program>
 void Engine<Program>::run_part(Next which, unsigned worker, bool alone) {
   Context& ctx = *contexts_[worker];
+  try {
+    run_vertices(ctx, which, alone);
+    if (!failed()) ctx.finish_lists();
+  } catch (...) {
+    failed_.store(true, std::memory_order_relaxed);
+    if constexpr (kHasMessages) ctx.release_held();
+    throw;
+  }
+  if constexpr (kHasMessages) ctx.release_held();
+}
+
+template <class Program>
+void Engine<Program>::run_vertices(Context& ctx, Next which, bool alone) {
   const bool listed = which == Next::kActive && active_.is_listed();
   if (!options_.order.empty()) {
     const std::span<const VertexId> order(options_.order);
@@ -446,7 +466,7 @@ void Engine<Program>::run_part(Next which, unsigned worker, bool alone) {
       ctx.run_vertex(v);
     }
   } else {
-    for (uint64_t range; !failed() && next_range(worker, &range);) {
+    for (uint64_t range; !failed() && next_range(ctx.worker_, &range);) {
       if constexpr (kHasMessages) {
         bins_.hold(range);
         ctx.held_.push_back(range);
@@ -457,8 +477,6 @@ void Engine<Program>::run_part(Next which, unsigned worker, bool alone) {
       }
     }
   }
-  if (!failed()) ctx.finish_lists();
-  if constexpr (kHasMessages) ctx.release_held();
 }
 
 // The bits of the vertices 64 word to 64 word + 63 that run, where not all do.
