@@ -223,7 +223,16 @@ Outcome<void> KvReader::multi_get(std::span<const uint64_t> keys, std::span<cons
   Collect collect;
   collect.visit = &visit;
   for (size_t i = 0; i < keys.size() && !collect.failed; ++i) {
-    submit(keys[i], hotness.empty() ? 0 : hotness[i], collect);
+    prefetch_cached(keys.subspan(i));
+    const float hot = hotness.empty() ? 0 : hotness[i];
+    // Nothing waits: what is cached needs no place in the queue.
+    if (PinnedValue value; waiting_.empty() && store_.cache().find(keys[i], hot, value)) {
+      ++counts_.gets;
+      ++counts_.cache_hits;
+      collect.done(std::move(value));
+      continue;
+    }
+    submit(keys[i], hot, collect);
     if (waiting_count() >= kAhead || is_full()) wait();
   }
   while (wait()) {

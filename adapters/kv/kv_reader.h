@@ -49,6 +49,13 @@ class KvReader {
   // `hotness`: how hot the key is now, for the cache. Not found: a value that is false.
   Outcome<PinnedValue> get(uint64_t key, float hotness = 0);
 
+  // Has the processor fetch what the cache has of gets that come soon; `next` are their keys, in order.
+  template <class Key>
+  void prefetch_cached(std::span<const Key> next) const {
+    if (next.size() > kPlaceAhead) store_.cache().prefetch_place(next[kPlaceAhead]);
+    if (next.size() > kValueAhead) store_.cache().prefetch_value(next[kValueAhead]);
+  }
+
   // The task lives until it is done, which happens in wait(), in the order of submission.
   void submit(uint64_t key, float hotness, GetTask& task);
   // Completes the oldest; false: none is left.
@@ -70,6 +77,7 @@ class KvReader {
   KvCounts counts() const;
 
  private:
+  static constexpr size_t kPlaceAhead = 16, kValueAhead = 8;  // gets
   struct Waiting {
     uint64_t key = 0;
     float hotness = 0;

@@ -83,6 +83,31 @@ TEST_F(ReaderTest, ManyAtOnceComeInTheOrderOfTheKeys) {
   }
 }
 
+TEST_F(ReaderTest, ManyThatAreCachedAreHitsInTheOrderOfTheKeys) {
+  const Values values = random_values(6, 3000);
+  const auto store =
+      open(make_store("store", values), {.cache = {.budget_bytes = 100 << 20, .shards = 4}});
+  std::vector<uint64_t> keys;
+  for (const auto& [key, value] : values) keys.push_back(key);
+  std::shuffle(keys.begin(), keys.end(), std::mt19937_64(7));
+  KvReader reader(*store, {});
+  for (const bool is_cached : {false, true}) {
+    const uint64_t hits = reader.counts().cache_hits;
+    size_t next = 0;
+    const auto done =
+        reader.multi_get(keys, {}, [&](size_t index, PinnedValue value) -> Outcome<void> {
+          EXPECT_EQ(index, next++);
+          EXPECT_TRUE(value);
+          EXPECT_EQ(text_of(value.bytes()), values.at(keys[index]));
+          return index + 1 == 2500 && is_cached ? make_error(EIO, "enough") : Outcome<void>();
+        });
+    EXPECT_EQ(static_cast<bool>(done), !is_cached);
+    EXPECT_EQ(next, is_cached ? 2500 : keys.size());
+    EXPECT_EQ(reader.counts().cache_hits - hits, is_cached ? 2500 : 0);
+  }
+  EXPECT_EQ(reader.counts().gets, keys.size() + 2500);
+}
+
 TEST_F(ReaderTest, IteratesInOrderFromAnyKey) {
   const Values values = random_values(5, 2000);
   const auto store = open(make_store("store", values));

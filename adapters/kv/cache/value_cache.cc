@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -31,7 +32,9 @@ class ValueCache::Shard {
                              .hotness = options.hotness,
                              .threshold = options.threshold,
                              .budget_bytes = budget_bytes})),
-        table_(kTableMin) {}
+        table_(kTableMin) {
+    publish();
+  }
   ~Shard() {
     for (CacheEntry* entry : table_) {
       while (entry != nullptr) std::free(std::exchange(entry, entry->chain));
@@ -45,6 +48,16 @@ class ValueCache::Shard {
     policy_->hit(*entry, heat(hotness, entry->size_bytes));
     pin(*entry, value);
     return true;
+  }
+
+  void prefetch_place(uint64_t hash) const {
+    // Relaxed: the address of a table that has just been replaced does no harm.
+    __builtin_prefetch(places_.load(std::memory_order_relaxed) +
+                       (hash & mask_.load(std::memory_order_relaxed)));
+  }
+  void prefetch_value(uint64_t hash) const {
+    MutexLock lock(mu_);
+    __builtin_prefetch(table_[hash & (table_.size() - 1)]);
   }
 
   bool insert(uint64_t key, uint64_t hash, float hotness, std::span<const uint8_t> bytes,
@@ -138,6 +151,11 @@ class ValueCache::Shard {
       }
     }
     table_.swap(larger);
+    publish();
+  }
+  void publish() REQUIRES(mu_) {
+    places_.store(table_.data(), std::memory_order_relaxed);
+    mask_.store(table_.size() - 1, std::memory_order_relaxed);
   }
 
   friend class ValueCache;
@@ -148,6 +166,9 @@ class ValueCache::Shard {
   mutable Mutex mu_;
   const std::unique_ptr<EvictionPolicy> policy_;  // called under mu_
   std::vector<CacheEntry*> table_ GUARDED_BY(mu_);
+  // where table_ is, only for prefetch_place()
+  std::atomic<CacheEntry* const*> places_{nullptr};
+  std::atomic<uint64_t> mask_{0};
   size_t count_ GUARDED_BY(mu_) = 0;
   uint64_t entry_bytes_ GUARDED_BY(mu_) = 0;
   uint64_t inserted_ GUARDED_BY(mu_) = 0;
@@ -169,6 +190,18 @@ bool ValueCache::find(uint64_t key, float hotness, PinnedValue& value) {
   if (shards_.empty()) return false;
   const uint64_t hash = hash_of(key);
   return shards_[hash & (shards_.size() - 1)]->find(key, hash >> Shard::kShardBits, hotness, value);
+}
+
+void ValueCache::prefetch_place(uint64_t key) const {
+  if (shards_.empty()) return;
+  const uint64_t hash = hash_of(key);
+  shards_[hash & (shards_.size() - 1)]->prefetch_place(hash >> Shard::kShardBits);
+}
+
+void ValueCache::prefetch_value(uint64_t key) const {
+  if (shards_.empty()) return;
+  const uint64_t hash = hash_of(key);
+  shards_[hash & (shards_.size() - 1)]->prefetch_value(hash >> Shard::kShardBits);
 }
 
 bool ValueCache::insert(uint64_t key, float hotness, std::span<const uint8_t> bytes,

@@ -47,6 +47,9 @@ class ValueCache {
   bool is_empty_by_design() const { return options_.budget_bytes == 0; }
   // False: not cached.
   bool find(uint64_t key, float hotness, PinnedValue& value);
+  // Has the processor fetch what find() will look at: the table some keys ahead, then the value.
+  void prefetch_place(uint64_t key) const;
+  void prefetch_value(uint64_t key) const;
   // Takes a copy of the bytes, if the policy wants it; then `value` is the copy. False: it stays
   // out.
   bool insert(uint64_t key, float hotness, std::span<const uint8_t> bytes, PinnedValue& value);

@@ -138,9 +138,10 @@ class Engine {
       is_shared_ = is_shared;
       for (size_t at;
            !error && (at = next.fetch_add(block, std::memory_order_relaxed)) < chosen.size();) {
-        for (const uint32_t v : chosen.subspan(at, std::min(block, chosen.size() - at))) {
-          submit(v);
-          if (error) break;
+        const auto these = chosen.subspan(at, std::min(block, chosen.size() - at));
+        for (size_t i = 0; i < these.size() && !error; ++i) {
+          out_.prefetch_cached(these.subspan(i));
+          submit(these[i]);
         }
         if (Outcome<void> go_on = check_interrupt(); !go_on) error = go_on.error();
       }
