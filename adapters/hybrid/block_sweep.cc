@@ -147,7 +147,13 @@ class BlockSweep::Turns {
 class BlockSweep::Worker {
  public:
   Worker(const DualGraph& graph, unsigned number, unsigned worker_count)
-      : graph_(graph), number_(number), queue_(graph.pages()), decoder_(graph) {
+      : graph_(graph),
+        number_(number),
+        queue_(graph.pages()),
+        decoder_(graph),
+        no_memory_(make_error(ENOMEM, "{}: no memory for its lists", graph.path())) {
+    free_.reserve(kSlotsMax);
+    begun_.reserve(kSlotsMax);
     bytes_max_ =
         std::clamp<uint64_t>(graph.cache_bytes() / 4 / worker_count, kChunkBytes, kSlotBytesMax);
   }
@@ -166,7 +172,7 @@ class BlockSweep::Worker {
       sweep(shared);
     } catch (const std::bad_alloc&) {
       stop(shared);  // first of all: others may wait for the turns of this worker's chunks
-      keep(make_error(ENOMEM, "{}: no memory for its lists", graph_.path()));
+      keep(std::move(no_memory_));
     }
     drain();
   }
@@ -257,8 +263,10 @@ class BlockSweep::Worker {
 
   void arrived(Reading& reading, const PageBytes& bytes) noexcept {
     if (bytes.size_bytes() < reading.range.length_bytes) {
-      keep(make_error(EIO, "{}: ends at byte {}", reading.file->path(),
-                      reading.range.offset + bytes.size_bytes()));
+      keep_made([&] {
+        return make_error(EIO, "{}: ends at byte {}", reading.file->path(),
+                          reading.range.offset + bytes.size_bytes());
+      });
     } else if (!error_) {
       bytes.copy(0,
                  {reinterpret_cast<std::byte*>(reading.bytes.data()), reading.range.length_bytes});
@@ -266,11 +274,13 @@ class BlockSweep::Worker {
     if (--reading.slot->pending == 0) ++arrived_;
   }
   void lost(Reading& reading, int code) noexcept {
-    keep(code == EBADMSG
-             ? make_error(EIO, "{}: damaged between byte {} and byte {}: its checksum is wrong",
-                          reading.file->path(), reading.range.offset, reading.range.end())
-             : os_error(code, reading.file->path(),
-                        fmt::format("cannot read byte {}", reading.range.offset)));
+    keep_made([&] {
+      return code == EBADMSG
+                 ? make_error(EIO, "{}: damaged between byte {} and byte {}: its checksum is wrong",
+                              reading.file->path(), reading.range.offset, reading.range.end())
+                 : os_error(code, reading.file->path(),
+                            fmt::format("cannot read byte {}", reading.range.offset));
+    });
     if (--reading.slot->pending == 0) ++arrived_;
   }
 
@@ -306,10 +316,18 @@ class BlockSweep::Worker {
       stats_.arcs += lists->neighbours.size();
       if (auto done = shared.body(number_, *slot.chunk, *lists); !done) keep(done.error());
     } catch (const std::bad_alloc&) {
-      keep(make_error(ENOMEM, "{}: no memory for its lists", graph_.path()));
+      keep(std::move(no_memory_));
     }
   }
 
+  template <class Make>
+  void keep_made(const Make& make) noexcept {
+    try {
+      keep(make());
+    } catch (const std::bad_alloc&) {
+      keep(std::move(no_memory_));
+    }
+  }
   void keep(Error error) {
     if (!error_) error_ = std::move(error);
   }
@@ -341,6 +359,8 @@ class BlockSweep::Worker {
   size_t arrived_ = 0;        // of those
   uint64_t bytes_ = 0;
   std::optional<Error> error_;
+  // Made in advance: where there is no memory, there is none for the line that says so.
+  Error no_memory_;
   SweepStats stats_;
 };
 

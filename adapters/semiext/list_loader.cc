@@ -38,7 +38,8 @@ ListLoader::ListLoader(const Graph& graph, Sink& sink, uint64_t in_flight_bytes_
       // Several batches are in flight, so that the devices work meanwhile.
       begin_bytes_(std::min(kBeginBytesMax, in_flight_bytes_max / 4)),
       makes_runs_(graph.is_in_memory() ? !is_raw_ : graph.variant().merge == Merge::kLists),
-      run_reader_(graph.codec(), graph.vertex_count()) {
+      run_reader_(graph.codec(), graph.vertex_count()),
+      no_memory_(make_error(ENOMEM, "{}: no memory for its lists", graph.path())) {
   if (!graph.is_in_memory()) queue_ = std::make_unique<PageQueue>(graph.pages());
 }
 
@@ -139,6 +140,8 @@ void ListLoader::begin() {
   if (!has_asked() || error_) return;
   if (free_batches_.empty()) {
     batches_.push_back(std::make_unique<Batch>());
+    // Room for all of them: they come back in functions that must not throw.
+    free_batches_.reserve(batches_.capacity());
     free_batches_.push_back(batches_.back().get());
   }
   Batch& batch = *free_batches_.back();
@@ -252,18 +255,22 @@ void ListLoader::Task::run(const PageBytes& bytes) noexcept {
   try {
     if (!loader->error_) loader->take(bytes, *this);
   } catch (const std::bad_alloc&) {
-    loader->fail(make_error(ENOMEM, "{}: no memory for its lists", loader->graph_.path()));
+    loader->fail(std::move(loader->no_memory_));
   }
   loader->is_giving_ = false;
   ended();
 }
 
 void ListLoader::Task::failed(int error) noexcept {
-  loader->fail(
-      error == EBADMSG
-          ? make_error(EIO, "{}: damaged between byte {} and byte {}: its checksum is wrong",
-                       file->path(), range.offset, range.end())
-          : os_error(error, file->path(), fmt::format("cannot read byte {}", range.offset)));
+  try {
+    loader->fail(
+        error == EBADMSG
+            ? make_error(EIO, "{}: damaged between byte {} and byte {}: its checksum is wrong",
+                         file->path(), range.offset, range.end())
+            : os_error(error, file->path(), fmt::format("cannot read byte {}", range.offset)));
+  } catch (const std::bad_alloc&) {
+    loader->fail(std::move(loader->no_memory_));
+  }
   ended();
 }
 

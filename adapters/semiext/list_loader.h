@@ -248,6 +248,8 @@ class ListLoader {
   uint64_t list_count_ = 0;
   uint64_t range_count_ = 0;
   std::optional<Error> error_;
+  // Made in advance: where there is no memory, there is none for the line that says so.
+  Error no_memory_;
 };
 
 // The whole list of a raw file in memory: where it lies.

@@ -116,6 +116,24 @@ def test_no_memory_for_the_vertex_state(graphlane, tmp_path):
         assert "no memory" in told and str(path) in told
 
 
+@without_sanitizer
+@pytest.mark.parametrize("algorithm", ["triangles", "kcore"])
+def test_memory_that_ends_in_the_middle(stored, tmp_path, algorithm):
+    """There was no memory either for the line that says so, in a function that must not throw: the process was aborted."""
+    ended = set()
+    for mib in range(50, 151, 10):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))  # noqa: E731, B023
+        result = subprocess.run([BUILD / "bin/graphlane", "-q", "algo", algorithm, "--threads", "2", "--cache", "8M", "--out",
+                                 tmp_path / "out.npy", stored("varint")], capture_output=True, text=True, preexec_fn=limit,
+                                check=False, timeout=120)
+        lines = result.stderr.splitlines()
+        assert result.returncode == 0 or (result.returncode == 1 and len(lines) == 1 and str(stored("varint")) in lines[0]), (mib, lines)
+        assert (tmp_path / "out.npy").exists() == (result.returncode == 0)
+        (tmp_path / "out.npy").unlink(missing_ok=True)
+        ended.add(result.returncode)
+    assert 1 in ended
+
+
 def test_a_device_that_fails_in_the_middle(graphlane, disks, tmp_path):
     """The device ends before the lists do, while PageRank runs for ever."""
     path = GRAPH.store(graphlane, disks[0], "raw")

@@ -180,7 +180,7 @@ class Engine {
         take(v);
         return;
       }
-      const auto priority = static_cast<float>(engine_.table_.priority(v));
+      const auto priority = static_cast<float>(engine_.table_.shared_priority(v));
       const float accumulated =
           Op::kIsSum ? static_cast<float>(std::abs(engine_.table_.value(v))) + priority : priority;
       uint16_t& gets = engine_.gets_[v - engine_.begin_];

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -30,6 +31,13 @@ class StateTable {
   double priority(uint64_t v) const {
     if (is_sum_) return std::abs(deltas_[v]);
     return deltas_[v] < values_[v] ? 1 / (1 + deltas_[v]) : 0;
+  }
+
+  // As priority(), while other threads change Δ by atomic_ref.
+  double shared_priority(uint64_t v) const {
+    const double delta = std::atomic_ref(deltas_[v]).load(std::memory_order_relaxed);
+    if (is_sum_) return std::abs(delta);
+    return delta < values_[v] ? 1 / (1 + delta) : 0;
   }
 
   // The work left in [begin, end): Σ|Δ| of a sum, the number of vertices with a Δ of a minimum.
