@@ -106,13 +106,13 @@ TEST(IoQueueTest, WaitingEndsWhenTheEventfdIsWritten) {
 // Pieces of one size at any memory address: one I/O for each device where they are adjacent in the
 // file.
 TEST_F(CutterTest, AdjacentPiecesAreOneIoPerDevice) {
-  constexpr uint64_t kPiece = 4096;
-  make_file({.stripe_depth_bytes = 4 * kPiece, .device_count = 2, .first_device = 1}, 40 * kPiece);
-  std::vector<char> memory(40 * kPiece);
+  constexpr uint64_t kPieceBytes = 4096;
+  make_file({.stripe_depth_bytes = 4 * kPieceBytes, .device_count = 2, .first_device = 1}, 40 * kPieceBytes);
+  std::vector<char> memory(40 * kPieceBytes);
   std::vector<Piece> pieces;
   for (uint64_t i = 0; i < 40; ++i) {  // backwards in memory
     pieces.push_back(
-        {{.offset = i * kPiece, .length_bytes = kPiece}, memory.data() + (39 - i) * kPiece});
+        {{.offset = i * kPieceBytes, .length_bytes = kPieceBytes}, memory.data() + (39 - i) * kPieceBytes});
   }
   const PartRequest request = read_request(pieces);
   RequestCutter cutter(request);
@@ -120,7 +120,7 @@ TEST_F(CutterTest, AdjacentPiecesAreOneIoPerDevice) {
   for (const uint32_t device : {1, 0}) {
     ASSERT_TRUE(cutter.next(&io));
     EXPECT_EQ(io.device_index, device);
-    EXPECT_EQ(io.length_bytes, 20 * kPiece);
+    EXPECT_EQ(io.length_bytes, 20 * kPieceBytes);
   }
   EXPECT_FALSE(cutter.next(&io));
 }

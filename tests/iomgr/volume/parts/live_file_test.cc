@@ -303,7 +303,7 @@ TEST_F(LiveFileTest, AnAppendThatBeginsBesideATruncationEndsBeforeIt) {
   ::usleep(20'000);
   AppendProgress client;
   LiveFile::Append append(*live, client);
-  const Result<uint64_t> from = append.begin(1 << 20);
+  (void)append.begin(1 << 20);
   in_place.end(kDepth);
   ASSERT_TRUE(cut.get());
   EXPECT_FALSE(client.is_granted());
