@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from commands import experiments, start, traces, wait_for_steps, wait_gone
+
 from harness import processes
 
 from experiments.devices import emulated

@@ -107,12 +107,13 @@ TEST(IoQueueTest, WaitingEndsWhenTheEventfdIsWritten) {
 // file.
 TEST_F(CutterTest, AdjacentPiecesAreOneIoPerDevice) {
   constexpr uint64_t kPieceBytes = 4096;
-  make_file({.stripe_depth_bytes = 4 * kPieceBytes, .device_count = 2, .first_device = 1}, 40 * kPieceBytes);
+  make_file({.stripe_depth_bytes = 4 * kPieceBytes, .device_count = 2, .first_device = 1},
+            40 * kPieceBytes);
   std::vector<char> memory(40 * kPieceBytes);
   std::vector<Piece> pieces;
   for (uint64_t i = 0; i < 40; ++i) {  // backwards in memory
-    pieces.push_back(
-        {{.offset = i * kPieceBytes, .length_bytes = kPieceBytes}, memory.data() + (39 - i) * kPieceBytes});
+    pieces.push_back({{.offset = i * kPieceBytes, .length_bytes = kPieceBytes},
+                      memory.data() + (39 - i) * kPieceBytes});
   }
   const PartRequest request = read_request(pieces);
   RequestCutter cutter(request);
