@@ -11,13 +11,28 @@
 namespace graphlane::shim {
 namespace {
 
-void set_mtime(const OpenFile& file) {
-  const int saved_errno = errno;
-  const timespec now[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
-                           {.tv_sec = 0, .tv_nsec = UTIME_NOW}};
+int64_t ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
+
+void set_mtime(const OpenFile& file, const timespec& mtime) {
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, mtime};
   // Only the owner may set one time alone; any writer may set both to now.
-  if (::futimens(file.stub.fd, now) != 0) (void)::futimens(file.stub.fd, nullptr);
-  errno = saved_errno;
+  if (::futimens(file.stub.fd, times) != 0) (void)::futimens(file.stub.fd, nullptr);
+  struct stat stub;
+  if (sys::fstat(file.stub.fd, &stub) == 0) {
+    file.stub.mtime_set_ns.store(ns_of(stub.st_mtim), std::memory_order_relaxed);
+  }
+}
+
+// By its parts.
+timespec last_write_of(const OpenFile& file) {
+  timespec last = {};
+  for (uint32_t d = 0; d < file.parts->count(); ++d) {
+    struct stat part;
+    if (sys::fstat(file.parts->buffered(d), &part) == 0 && ns_of(part.st_mtim) > ns_of(last)) {
+      last = part.st_mtim;
+    }
+  }
+  return last;
 }
 
 }  // namespace
@@ -57,11 +72,24 @@ uint64_t OpenFileRef::content_generation() const {
 }
 
 void note_written(const OpenFile& file) {
-  if (!file.stub.has_writes.exchange(true, std::memory_order_relaxed)) set_mtime(file);
+  if (file.stub.has_writes.exchange(true, std::memory_order_relaxed)) return;
+  const int saved_errno = errno;
+  set_mtime(file, {.tv_sec = 0, .tv_nsec = UTIME_NOW});
+  errno = saved_errno;
 }
 
 void show_written(const OpenFile& file) {
-  if (file.stub.has_writes.exchange(false, std::memory_order_relaxed)) set_mtime(file);
+  if (!file.stub.has_writes.exchange(false, std::memory_order_relaxed)) return;
+  const int saved_errno = errno;
+  const timespec last = last_write_of(file);
+  const int64_t set_ns = file.stub.mtime_set_ns.load(std::memory_order_relaxed);
+  struct stat stub;
+  const bool is_known = sys::fstat(file.stub.fd, &stub) == 0;
+  const bool is_changed = is_known && ns_of(stub.st_mtim) != set_ns;
+  // A write in the tick of the kernel's clock in which the mtime was changed does not show.
+  const bool is_shown = is_changed ? ns_of(last) <= ns_of(stub.st_ctim) : ns_of(last) <= set_ns;
+  if (!is_known || !is_shown) set_mtime(file, last);
+  errno = saved_errno;
 }
 
 uint64_t size_of_parts(const OpenFile& file) {

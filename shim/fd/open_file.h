@@ -42,6 +42,8 @@ struct HeldStub {
   bool is_written = false;
   // Written since the stub's mtime was last set.
   mutable std::atomic<bool> has_writes{false};
+  // The mtime that this process set last.
+  mutable std::atomic<int64_t> mtime_set_ns{0};
   // The process that closes it later knows of it (write/told_changes.h).
   mutable std::atomic<bool> told{false};
   // Its size was changed by this process, and note_closed() (writer.h) was not called since.
@@ -154,7 +156,8 @@ class OpenFileRef {
 };
 
 // The file was written to. note_written() sets its mtime for the first time. show_written() sets it
-// when a process may look at it, or when the file is closed.
+// when a process may look at it, or when the file is closed: to the time of the last write, unless the
+// mtime was changed otherwise after that (utimensat(2)).
 void note_written(const OpenFile& file);
 void show_written(const OpenFile& file);
 

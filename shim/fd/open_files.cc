@@ -73,7 +73,10 @@ bool reference(OpenFile* file) {
 void unreference(OpenFile* file) {
   // Release and acquire: the last reference sees the effects of all others.
   if (file->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  if (file->origin == Origin::kStub && file->stub.is_written) note_closed(*file);
+  if (file->origin == Origin::kStub && file->stub.is_written) {
+    note_closed(*file);
+    show_written(*file);  // before the parts, which tell the time
+  }
   for (uint32_t d = 0; d < file->parts->count(); ++d) {
     set_entry(file->parts->buffered(d), FdEntry::unknown());
     set_entry(file->parts->direct_if_open(d), FdEntry::unknown());
@@ -82,10 +85,7 @@ void unreference(OpenFile* file) {
   file->parts->~PartFiles();
   file->sharing.end();
   file->small_reads.end();
-  if (file->stub.fd >= 0) {
-    show_written(*file);
-    drop_internal(file->stub.fd);
-  }
+  if (file->stub.fd >= 0) drop_internal(file->stub.fd);
   file->link.unmap();
   if (file->link.fd >= 0) drop_internal(file->link.fd);
   file->in_use.store(false, std::memory_order_release);
