@@ -262,9 +262,11 @@ Result<void> chmod_parts(const Volume& volume, const Layout& layout, const struc
     if (!part || ::chmod(ProcPath(part.get()).c_str(), to & 0777) != 0) return -1;
     return follow_part(root_fd, layout, part);
   };
-  return all_or_none(
+  const Result<void> done = all_or_none(
       volume, [&](int root_fd) { return set_mode(root_fd, mode); },
       [&](int root_fd) { (void)set_mode(root_fd, stub.st_mode); });
+  StripedFile::note_changed_rights();
+  return done;
 }
 
 Result<void> chown_parts(const Volume& volume, const Layout& layout, const struct stat& stub,
@@ -275,9 +277,11 @@ Result<void> chown_parts(const Volume& volume, const Layout& layout, const struc
     return follow_part(root_fd, layout, part);
   };
   const uid_t given_to = uid == static_cast<uid_t>(-1) ? stub.st_uid : uid;
-  return all_or_none(
+  const Result<void> done = all_or_none(
       volume, [&](int root_fd) { return give_to(root_fd, stub.st_uid, uid, gid); },
       [&](int root_fd) { (void)give_to(root_fd, given_to, stub.st_uid, stub.st_gid); });
+  StripedFile::note_changed_rights();
+  return done;
 }
 
 bool moves_stubs(int directory_fd, const char* name) {

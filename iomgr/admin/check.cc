@@ -10,6 +10,7 @@
 #include "iomgr/admin/scrub.h"
 #include "iomgr/admin/stub_copies.h"
 #include "iomgr/base/files/file_io.h"
+#include "iomgr/base/files/open_below.h"
 #include "iomgr/base/files/regular_file.h"
 #include "iomgr/base/files/reopen.h"
 #include "iomgr/base/files/tree.h"
@@ -18,6 +19,7 @@
 #include "iomgr/base/process/interrupt.h"
 #include "iomgr/base/process/progress.h"
 #include "iomgr/base/size.h"
+#include "iomgr/volume/parts/interrupted_chown.h"
 #include "iomgr/volume/parts/live_file.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/parts/parts.h"
@@ -237,7 +239,7 @@ class Check {
       const StubBytes whole = encode_stub(other);
       if (std::equal(bytes.begin() + kStubSectorSize, bytes.end(),
                      whole.begin() + kStubSectorSize)) {
-        if (write_stub(stub.get(), layout) && ::fsync(stub.get()) == 0) {
+        if (rewrite_stub(stub.get(), layout) && ::fsync(stub.get()) == 0) {
           repaired("{}: was written half, is whole now", entry.place().shown);
         }
         return;
@@ -248,7 +250,10 @@ class Check {
   void check_striped(const TreePlace& place, int stub_fd, const struct stat& info,
                      const Layout& layout) {
     // The user must decide, because the file was copied or restored. Until then it is not touched.
-    const Outcome<void> own = verify_parts(volume_, stub_fd, layout, place.shown);
+    Outcome<void> own = verify_parts(volume_, stub_fd, layout, place.shown);
+    if (!own && options_.repair && may_finish_chown(place, stub_fd, layout)) {
+      own = verify_parts(volume_, stub_fd, layout, place.shown);
+    }
     if (!own && own.error().code == EIO) {
       claimed_.insert(layout.file_id.bytes);
       return problem("{}", with_remedy(own.error().text, place));
@@ -280,11 +285,24 @@ class Check {
     for (uint32_t d = 0; d < volume_.device_count(); ++d) check_part(place, mend, layout, d);
   }
 
-  // An owner that differs is not changed here: a forged stub would get what it names.
-  static std::string with_remedy(const std::string& text, const TreePlace& place) {
+  // Whether an interrupted chown was finished.
+  bool may_finish_chown(const TreePlace& place, int stub_fd, const Layout& layout) {
+    const Result<bool> done =
+        finish_chown(volume_.device_roots(), layout, stub_fd, volume_.format());
+    if (!done || !*done) return false;
+    repaired("{}: its parts have the file's owner now: a chown was interrupted", place.shown);
+    return true;
+  }
+
+  // Without a proof the owner is not changed: a forged stub would get what it names.
+  std::string with_remedy(const std::string& text, const TreePlace& place) const {
     if (text.find("does not own the part") == std::string::npos) return text;
-    return fmt::format("{} (if a chown was interrupted: chown --reference={} PART)", text,
-                       place.shown);
+    if (!options_.repair) {
+      return fmt::format("{} (if a chown was interrupted: check --repair)", text);
+    }
+    return fmt::format(
+        "{} (that it is the file's is not proven; if you are sure: chown --reference={} PART)",
+        text, place.shown);
   }
 
   // Parts have the mode and the group of their stub. They differ where a chmod was interrupted, or
@@ -299,8 +317,11 @@ class Check {
         continue;
       }
       const mode_t mode = stub.st_mode & 0777;
-      if ((info.st_mode & 07777) == mode && info.st_gid == stub.st_gid) continue;
       const std::string shown = volume_.part_path(d, layout.file_id);
+      if ((info.st_mode & 07777) == mode && info.st_gid == stub.st_gid) {
+        check_rights_of_sums(place, part.get(), of, mend, shown);
+        continue;
+      }
       if (!mend) {
         problem("{}: part {} has mode {:o} and group {}, and the file {:o} and {}", place.shown,
                 shown, info.st_mode & 07777, info.st_gid, mode, stub.st_gid);
@@ -313,6 +334,29 @@ class Check {
       } else {
         repaired("{}: part {} has the file's mode and group now", place.shown, shown);
       }
+    }
+  }
+
+  // The `.sum` has its part's rights; without them the part cannot be verified.
+  void check_rights_of_sums(const TreePlace& place, int part_fd, const PartOf& of, bool mend,
+                            const std::string& shown) {
+    const Fd sums(open_below(of.root_fd, PartSumName(of.file_id).c_str(), O_PATH));
+    struct stat part, info;
+    if (!sums || ::fstat(sums.get(), &info) != 0 || ::fstat(part_fd, &part) != 0 ||
+        !S_ISREG(info.st_mode)) {
+      return;
+    }
+    if (info.st_uid == part.st_uid && info.st_gid == part.st_gid &&
+        (info.st_mode & 0777) == (part.st_mode & 0777)) {
+      return;
+    }
+    if (!mend) {
+      problem("{}: the checksums of part {} have another owner or mode", place.shown, shown);
+    } else if (const int error = share_part_access(part_fd, of); error != 0) {
+      problem("{}: the checksums of part {}: cannot give them its owner and mode: {}", place.shown,
+              shown, std::strerror(error));
+    } else {
+      repaired("{}: the checksums of part {} have its owner and mode now", place.shown, shown);
     }
   }
 

@@ -121,7 +121,7 @@ class SizeChange {
   // Records that the parts are durable.
   int say_synced() {
     layout_.is_new = false;
-    const Result<void> said = write_stub(file_.stub.fd, layout_);
+    const Result<void> said = rewrite_stub(file_.stub.fd, layout_);
     return said ? 0 : said.error().code;
   }
 
@@ -348,7 +348,11 @@ int sync_striped(const OpenFileRef& file, int fd, bool data_only) {
     (void)::syscall(SYS_sync_file_range, file->parts->buffered(d), 0, 0, SYNC_FILE_RANGE_WRITE);
   }
   for (uint32_t d = 0; d < count; ++d) {
-    if (::syscall(SYS_fdatasync, file->parts->buffered(d)) != 0) return errno;
+    // fsync(2) includes owner and mode, which any process may have changed.
+    const long call = data_only ? SYS_fdatasync : SYS_fsync;
+    if (::syscall(call, file->parts->buffered(d)) != 0) return errno;
+    if (data_only || !file->parts->sums().has_blocks(d)) continue;
+    if (::syscall(SYS_fsync, file->parts->sums().fd(d)) != 0) return errno;
   }
   if (synced > 0) note_synced(*file, synced);
   // Also for readers: a former writer may have lifted a bound in memory only.

@@ -374,11 +374,49 @@ def test_files_in_a_set_group_directory_have_its_group(graphlane, volume, mount,
     assert "no problems" in graphlane("check", made.path).stdout
 
 
-def test_a_part_of_another_owner_is_not_given_away(graphlane, volume, root, tmp_path):
-    (tmp_path / "a").write_bytes(bytes(300_000))
+def owned_parts(graphlane, volume, tmp_path, mode):
+    """A volume with a striped file of this mode, and its parts."""
+    (tmp_path / "a").write_bytes(bytes(1_300_000))
+    os.chmod(tmp_path / "a", mode)
     made = volume(depth="64K")
     graphlane("import", tmp_path / "a", made.path)
-    part = next(part for device in made.devices for part in device.glob("*/parts/*/" + 32 * "?"))
+    return made, [part for device in made.devices for part in device.glob("*/parts/*/" + 32 * "?")]
+
+
+@pytest.mark.parametrize("of_stub", [False, True])
+def test_an_interrupted_chown_is_finished(graphlane, volume, root, tmp_path, of_stub):
+    """The record of a part names the stub, and only the part's owner can have written it."""
+    made, parts = owned_parts(graphlane, volume, tmp_path, 0o644)
+    for path in [made.path / "a"] if of_stub else parts[:2]:
+        os.chown(path, 65533, 65533)
+    if not of_stub:
+        os.chown(parts[2].parents[2] / "sums" / parts[2].parent.name / f"{parts[2].name}.sum", 65533, -1)
+    assert graphlane("export", made.path / "a", tmp_path / "out", check=False).returncode == 1
+    said = graphlane("check", made.path, check=False)
+    assert said.returncode == 4 and "does not own the part" in said.stdout
+    said = graphlane("check", "--repair", made.path, check=False)
+    assert said.returncode == 1 and "a chown was interrupted" in said.stdout
+    owner = os.stat(made.path / "a").st_uid
+    assert {os.stat(part).st_uid for part in parts} == {owner} == {65533 if of_stub else 0}
+    sums = [sum for device in made.devices for sum in device.glob("*/sums/*/*.sum")]
+    assert {os.stat(sum).st_uid for sum in sums} == {owner}
+    assert "no problems" in graphlane("check", "--scrub", made.path).stdout
+    assert graphlane("export", made.path / "a", tmp_path / "out").returncode == 0
+
+
+@pytest.mark.parametrize("reason", ["others may write it", "another stub", "a second name"])
+def test_a_part_of_another_owner_is_not_given_away(graphlane, volume, root, tmp_path, reason):
+    """A user that may write a part may write its record, too."""
+    made, parts = owned_parts(graphlane, volume, tmp_path, 0o664 if reason.startswith("others") else 0o644)
+    part = parts[1]
+    if reason == "another stub":
+        (tmp_path / "b").write_bytes(bytes(1_300_000))
+        graphlane("import", tmp_path / "b", made.path)
+        stub = (made.path / "b").read_bytes()[32:48].hex()
+        other = next(made.devices[1].glob(f"*/parts/*/{stub}"))
+        os.setxattr(part, "user.graphlane", os.getxattr(other, "user.graphlane"))
+    if reason == "a second name":
+        os.link(part, tmp_path / "second")
     os.chown(part, 65533, -1)
     said = graphlane("check", "--repair", made.path, check=False)
     assert said.returncode == 4 and f"chown --reference={made.path}/a" in said.stdout

@@ -7,6 +7,7 @@ import mmap
 import os
 import random
 import shutil
+import sys
 from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from contextlib import ExitStack
 
@@ -385,3 +386,56 @@ def test_the_control_directory_is_there_by_name_and_read_only(striped, mounted):
             assert raised.value.errno in (errno.EROFS, errno.EEXIST)
         run("rm", "-rf", *at.iterdir())
         assert (control / "volume.json").exists()
+
+
+SETS_TIMES = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o644)
+os.write(fd, b"x" * 300_000)
+os.utime(fd, ns=(10**18, 10**18))
+os.fsync(fd)
+assert os.fstat(fd).st_mtime_ns == 10**18, os.fstat(fd)
+os.close(fd)
+assert os.stat(sys.argv[1]).st_mtime_ns == 10**18
+"""
+
+
+@pytest.mark.parametrize("way", ["mounted", "preloaded", "without a mount"])
+def test_the_first_fsync_of_a_file_keeps_the_time_that_was_set(graphlane, volume, mount, way):
+    made = volume(stripe=["data"])
+    if way == "without a mount":
+        graphlane("run", "--no-mount", "--", sys.executable, "-c", SETS_TIMES, made.path / "data")
+    else:
+        with mount(made) as at:
+            words = [sys.executable, "-c", SETS_TIMES, at / "data"]
+            graphlane("run", "--", *words) if way == "preloaded" else run(*words)
+    assert (made.path / "data").stat().st_mtime_ns == 10**18
+    graphlane("check", "--repair", made.path, check=False)
+    assert (made.path / "data").stat().st_mtime_ns == 10**18
+
+
+def test_cp_keeps_the_mtime_without_a_mount(graphlane, volume, tmp_path):
+    made = volume(stripe=["data"])
+    (tmp_path / "data").write_bytes(bytes(300_000))
+    os.utime(tmp_path / "data", ns=(10**18, 10**18))
+    graphlane("run", "--no-mount", "--", "cp", "-p", tmp_path / "data", made.path)
+    assert (made.path / "data").stat().st_mtime_ns == 10**18
+
+
+WRITES_ON = """
+import os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o644)
+os.write(fd, b"x" * 300_000)
+os.utime(fd, ns=(10**18, 10**18))
+time.sleep(0.1)
+before = time.time()
+os.write(fd, b"y")
+time.sleep(0.1)
+os.close(fd)
+assert before - 0.05 <= os.stat(sys.argv[1]).st_mtime <= before + 0.05, (before, os.stat(sys.argv[1]))
+"""
+
+
+def test_a_write_after_utimes_shows_without_a_mount(graphlane, volume):
+    made = volume(stripe=["data"])
+    graphlane("run", "--no-mount", "--", sys.executable, "-c", WRITES_ON, made.path / "data")

@@ -89,12 +89,23 @@ class Promises:
     gone: set[int] = field(default_factory=set)
     cutting: set[int] = field(default_factory=set)
     rewritten: dict[str, int] = field(default_factory=dict)  # name -> bytes
+    rewrites: dict[str, "Rewrites"] = field(default_factory=dict)
+    attributes: dict[str, list[tuple]] = field(default_factory=dict)  # since the last fsync
 
     def take(self, mark: bytes) -> None:
         for line in mark.decode().splitlines():
             word, tag, *rest = line.split()
             if word == "rewritten":
                 self.rewritten[tag] = int(rest[0])
+                self.rewrites[tag] = Rewrites([0] * (int(rest[0]) // 16))
+            elif word == "rewrite":
+                self.rewrites[tag].begin(*map(int, rest))
+            elif word == "kept":
+                self.rewrites[tag].keep()
+            elif word == "attributes":
+                self.attributes.setdefault(tag, []).append(tuple(map(int, rest)))
+            elif word == "fixed":
+                del self.attributes[tag][:-1]
             elif word == "gone":
                 self.gone.add(int(tag))
             elif word == "cutting":
@@ -137,17 +148,53 @@ class Promises:
             assert tag in self.gone or found.get(tag, 0) >= size, (
                 f"{tag}: {size} bytes were synced, {found.get(tag, 0)} are there")
         for name, size in self.rewritten.items():
-            check_versions(name, (directory / name).read_bytes(), size)
+            check_versions(name, (directory / name).read_bytes(), size, self.rewrites[name])
         return len(found) + len(self.rewritten)
 
+    def check_attributes(self, directory: Path, devices: list[Path]) -> int:
+        """After a repair: the attributes are those of the last fsync or later ones, and the parts have
+        the rights of the file. Returns how many files were compared."""
+        for name, states in self.attributes.items():
+            info = (directory / name).stat()
+            seen = (info.st_mode & 0o7777, info.st_uid, info.st_gid, info.st_mtime_ns)
+            assert seen[0] in {state[0] & mask for state in states for mask in (0o7777, 0o777)} and all(
+                got in {state[i] for state in states} for i, got in enumerate(seen) if i), f"{name}: {seen} of {states}"
+            stub = (directory / name).read_bytes()
+            for part in (part for device in devices for part in device.glob(f"graphlane-*/parts/*/{stub[32:48].hex()}")):
+                of_part = part.stat()
+                assert (of_part.st_mode & 0o777, of_part.st_uid, of_part.st_gid) == (seen[0] & 0o777, *seen[1:3]), (
+                    f"{part}: {of_part}, and the file {seen}")
+        return len(self.attributes)
 
-def check_versions(name: str, data: bytes, size: int) -> None:
-    """Each 16 bytes belong to some version."""
+
+@dataclass
+class Rewrites:
+    """The versions of each 16 bytes of a file that is rewritten in place: the last synced one, or a later one."""
+    kept: list[int]  # by the 16 bytes: the version at the last sync
+    later: list[tuple[int, int, int]] = field(default_factory=list)  # version, first, behind the last
+
+    def begin(self, version: int, begin: int, end: int) -> None:
+        self.later.append((version, begin // 16, end // 16))
+
+    def keep(self) -> None:
+        for version, first, end in self.later:
+            self.kept[first:end] = [version] * (end - first)
+        self.later.clear()
+
+    def may_be(self, cell: int, version: int) -> bool:
+        return version == self.kept[cell] or any(
+            version == later and first <= cell < end for later, first, end in self.later)
+
+
+def check_versions(name: str, data: bytes, size: int, rewrites: Rewrites) -> None:
+    """Each 16 bytes belong to the version that was synced last, or to a later one."""
     assert len(data) == size, f"{name}: {len(data)} bytes of {size}"
     right = content(0, 0, size)
     for at in range(0, size, 16):
         got = data[at:at + 16]
         assert got[:6].isdigit() and got[6:] == right[at:at + 16][6:], f"{name}: at {at}: {got!r}"
+        assert rewrites.may_be(at // 16, int(got[:6])), (
+            f"{name}: at {at}: version {int(got[:6])}, and {rewrites.kept[at // 16]} was synced")
 
 
 def is_right_or_zeros(data: bytes, tag: int) -> bool:
@@ -214,7 +261,7 @@ class PowerCut:
         with self.mounted(images) as volume:
             devices = itertools.chain.from_iterable(("--device", at) for at in self.at[1:])
             run(self.graphlane, "-q", "create", volume, *devices, "--stripe-depth", "16K",
-                "--stripe", "s-*", "--stripe", "w-*")
+                "--stripe", "s-*", "--stripe", "w-*", "--stripe", "a-*")
         for number, image in enumerate(images):
             run("cp", "--sparse=always", image, self.image("flushed", number))
 
@@ -281,7 +328,7 @@ class PowerCut:
                 if reads_by_mount:
                     self.compare(volume, promises)
                 self.check_repair(volume, promises)
-                return self.compare(volume, promises)
+                return promises.check_attributes(volume, self.at[1:]) + self.compare(volume, promises)
         finally:
             run("umount", BOOT_ID)
 

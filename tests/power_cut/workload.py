@@ -9,6 +9,10 @@ right if it is a prefix of its tag's content, and zeros are never right. The mar
     gone TAG           it may be gone from now on
     cutting TAG        it becomes shorter, until it is synced
     rewritten NAME SIZE    each 16 bytes of it say where they are, in one of the versions that were written
+    rewrite NAME VERSION BEGIN END    this version may be there from now on
+    kept NAME          what was rewritten before is durable
+    attributes NAME MODE UID GID MTIME_NS    may be so from now on
+    fixed NAME         these attributes are durable
 
 While a file is cut, ext4 writes the smaller size before the data that it has not written yet. These bytes are zeros
 then, also of a plain file.
@@ -86,14 +90,54 @@ def main() -> None:
         for _ in range(r.randrange(1, 6)):
             begin = r.randrange(REWRITTEN_SIZE) // 16 * 16
             end = min(begin + r.choice([16, 4096, 20_000, 150_000]) // 16 * 16, REWRITTEN_SIZE)
+            mark("rewrite", rewritten, number, begin, end)
             os.pwrite(fd, content(number, begin, end), begin)
             if r.random() < 0.3:
-                os.fsync(fd)
+                r.choice([os.fsync, os.fdatasync])(fd)
+                mark("kept", rewritten)
         os.close(fd)
+
+    changed = f"a-{prefix[-1]}"  # its owner, mode and times change
+    with open(f"{directory}/{changed}", "wb") as file:
+        file.write(content(0, 0, REWRITTEN_SIZE))
+        file.flush()
+        os.fchmod(file.fileno(), 0o600)
+        os.utime(file.fileno(), ns=(10**18, 10**18))
+        mark("attributes", changed, 0o600, 0, 0, 10**18)
+        os.fsync(file.fileno())
+    mark("fixed", changed)
+    attributes = [0o600, 0, 0, 10**18]
+
+    def change_attributes(number: int) -> None:
+        path = f"{directory}/{changed}"
+        for _ in range(r.randrange(1, 4)):
+            what = r.choice(["mode", "owner", "times"])
+            if what == "mode":
+                attributes[0] = r.choice([0o600, 0o640, 0o444, 0o755, 0o4711])
+            elif what == "owner":
+                attributes[1:3] = r.choice([0, 1234, 2345]), r.choice([0, 4321])
+                attributes[0] &= 0o777  # a chown takes the set-id bits
+            else:
+                attributes[3] = (10**9 + number) * 10**9 + r.randrange(10**9)
+            mark("attributes", changed, *attributes)
+            if what == "mode":
+                os.chmod(path, attributes[0])
+            elif what == "owner":
+                os.chown(path, *attributes[1:3])
+            else:
+                os.utime(path, ns=(10**18, attributes[3]))
+        if r.random() < 0.6:
+            fd = os.open(path, os.O_RDONLY)
+            os.fsync(fd)
+            os.close(fd)
+            mark("fixed", changed)
 
     for number in range(1, int(count) + 1):
         if r.random() < 0.3:
             rewrite(number)
+            continue
+        if r.random() < 0.25:
+            change_attributes(number)
             continue
         what = r.choice(["make", "make", "make", "extend", "extend", "replace", "cut", "remove"])
         if what == "make" or len(files) < 3:

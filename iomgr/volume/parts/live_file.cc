@@ -129,8 +129,10 @@ Outcome<std::shared_ptr<LiveFile>> LiveFile::open(const Volume& volume, const La
 }
 
 // Writes the stub in place: one block.
-Result<void> LiveFile::say(const Layout& layout) {
-  if (Result<void> written = write_stub(stub_.get(), layout); !written) return written;
+Result<void> LiveFile::say(const Layout& layout, bool keeps_mtime) {
+  const Result<void> written =
+      keeps_mtime ? rewrite_stub(stub_.get(), layout) : write_stub(stub_.get(), layout);
+  if (!written) return written;
   layout_ = layout;
   // Release: a thread that sees `open` also sees the count that goes with it.
   is_open_.store(layout.state == FileState::kOpen, std::memory_order_release);
@@ -595,26 +597,20 @@ Result<void> LiveFile::settle_new() {
   MutexLock held(mu_);
   Layout layout = layout_;
   layout.is_new = false;
-  return say(layout);
+  return say(layout, /*keeps_mtime=*/true);
 }
 
 Result<void> LiveFile::say_closed(uint64_t synced_change_count) {
   MutexLock held(mu_);
   if (outside_count_ > 0 || change_count() != synced_change_count) return Errno{EAGAIN};
   if (layout_.state == FileState::kClosed && !has_new_sums_) return {};
-  struct stat before;
-  const bool known = ::fstat(stub_.get(), &before) == 0;
   Layout layout = layout_;
   layout.state = FileState::kClosed;
   layout.logical_size = file_->size();
   layout.generation += 1;
   layout.is_new = false;
-  if (Result<void> said = say(layout); !said) return said;
+  if (Result<void> said = say(layout, /*keeps_mtime=*/true); !said) return said;
   has_new_sums_ = false;
-  if (known) {
-    const timespec times[2] = {before.st_atim, before.st_mtim};
-    (void)::futimens(stub_.get(), times);  // fails for another user's file; only its owner may
-  }
   return {};
 }
 

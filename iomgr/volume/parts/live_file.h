@@ -183,7 +183,7 @@ class LiveFile {
         is_open_(layout.state == FileState::kOpen),
         is_new_(layout.is_new) {}
   Result<void> settle_new();
-  Result<void> say(const Layout& layout) REQUIRES(mu_);
+  Result<void> say(const Layout& layout, bool keeps_mtime = false) REQUIRES(mu_);
   Result<void> say(FileState state, uint64_t size) REQUIRES(mu_);
   // Makes the stub say `open`, with `bound` as the largest size that the parts may imply. Repeats
   // that after an error.

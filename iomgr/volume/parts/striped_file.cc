@@ -125,15 +125,25 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open_new(const Volume& volume
   return open_for(volume, layout, name, O_RDWR, nullptr);
 }
 
+// 0 or an errno.
+int StripedFile::sync_part_of(uint32_t device_index, bool with_rights) const {
+  const int fd = parts_.buffered(device_index);
+  if (!with_rights) return ::fdatasync(fd) == 0 ? 0 : errno;
+  return sync_part_rights(fd, part_of(roots_[device_index], layout_));
+}
+
 Result<void> StripedFile::sync(bool data_only) {
   Result<void> done;
+  const uint64_t rights_now = rights_changes_.load();
+  const bool with_rights = !data_only && rights_synced_.load() != rights_now;
   // Starts the writes on all devices before it waits for one; only a hint.
   for (uint32_t d = 0; d < parts_.count(); ++d) {
     (void)::sync_file_range(parts_.buffered(d), 0, 0, SYNC_FILE_RANGE_WRITE);
   }
   for (uint32_t d = 0; d < parts_.count() && done; ++d) {
-    if (::fdatasync(parts_.buffered(d)) != 0) done = last_errno();
+    if (const int error = sync_part_of(d, with_rights); error != 0) done = Errno{error};
   }
+  if (done && with_rights) rights_synced_.store(rights_now);
   const int stub = stub_.get();
   if (done && (data_only ? ::fdatasync(stub) : ::fsync(stub)) != 0) done = last_errno();
   if (!done) count_sync_error(done.error().code);

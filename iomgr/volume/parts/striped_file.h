@@ -67,7 +67,10 @@ class StripedFile {
   }
 
   // As fsync(2), once it holds the stub: syncs the parts, all devices in parallel, then the stub.
+  // Unless `data_only`, the parts' owner and mode are durable, too.
   Result<void> sync(bool data_only);
+  // Call it after this process has changed the owner or mode of any file's parts.
+  static void note_changed_rights() { rights_changes_.fetch_add(1); }
   // Counts failed syncs. The kernel reports each error of a device only once for all that share our
   // descriptors; each of them compares this count to notice it.
   SyncErrors sync_errors() const { return sync_errors_.load(std::memory_order_acquire); }
@@ -90,6 +93,11 @@ class StripedFile {
   Fd stub_;
   std::atomic<uint64_t> size_{0};
   std::atomic<SyncErrors> sync_errors_{};
+  // A sync of all attributes costs a commit of each device's journal. It is left out while no rights
+  // have changed since the last one.
+  static inline std::atomic<uint64_t> rights_changes_{0};
+  std::atomic<uint64_t> rights_synced_{UINT64_MAX};
+  int sync_part_of(uint32_t device_index, bool with_rights) const;
   static_assert(std::atomic<SyncErrors>::is_always_lock_free);
 };
 

@@ -214,6 +214,13 @@ int sync_part_sums(int part_fd, const PartOf& part) {
   return ::syscall(SYS_fsync, file.get()) == 0 ? 0 : errno;
 }
 
+int sync_part_rights(int part_fd, const PartOf& part) {
+  if (::syscall(SYS_fsync, part_fd) != 0) return errno;
+  if (part.root_fd < 0) return 0;
+  const Fd file = open_sum(part, part_fd, O_RDONLY);
+  return !file || ::syscall(SYS_fsync, file.get()) == 0 ? 0 : errno;
+}
+
 Fd open_part_sum(const PartOf& part, int part_fd, int flags) {
   return open_sum(part, part_fd, flags);
 }
@@ -226,6 +233,9 @@ int share_part_access(int part_fd, const PartOf& part) {
   const Fd file(open_below(part.root_fd, PartSumName(part.file_id).c_str(), O_PATH));
   struct stat st;
   if (!file) return errno == ENOENT ? 0 : errno;
+  struct stat sum;
+  if (sys::fstat(file.get(), &sum) != 0) return errno;
+  if (!S_ISREG(sum.st_mode) || sum.st_nlink > 1) return 0;  // not ours; a reader finds it damaged
   if (sys::fstat(part_fd, &st) != 0) return errno;
   if (::syscall(SYS_fchownat, file.get(), "", st.st_uid, st.st_gid, AT_EMPTY_PATH) != 0) {
     (void)::syscall(SYS_fchownat, file.get(), "", static_cast<uid_t>(-1), st.st_gid, AT_EMPTY_PATH);

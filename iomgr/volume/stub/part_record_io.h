@@ -67,6 +67,10 @@ int sync_part_record(int part_fd, const PartOf& part);
 // As fsync(2) of the `.sum` beside the part, if there is one. 0 or an errno.
 int sync_part_sums(int part_fd, const PartOf& part);
 
+// As fsync(2) of the part, and of the `.sum` beside it if that can be opened: then the owner and mode
+// of both are durable. 0 or an errno.
+int sync_part_rights(int part_fd, const PartOf& part);
+
 // Opens the part's `.sum`, a regular file of the part's owner. `flags`: O_RDONLY, …. Empty: errno;
 // ENOENT, EINVAL (another owner's), or as open_regular().
 Fd open_part_sum(const PartOf& part, int part_fd, int flags);

@@ -1,6 +1,7 @@
 #include "iomgr/volume/stub/stub.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <bit>
 #include <cstring>
@@ -194,6 +195,15 @@ Result<void> write_stub(int fd, const Layout& layout) {
   if (page.bytes == nullptr) return last_errno();
   encode(layout, page.bytes);
   return pwrite_full(fd, page.bytes, kStubSize, 0);
+}
+
+Result<void> rewrite_stub(int fd, const Layout& layout) {
+  struct stat before;
+  if (sys::fstat(fd, &before) != 0) return last_errno();
+  if (Result<void> written = write_stub(fd, layout); !written) return written;
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, before.st_mtim};
+  (void)::syscall(SYS_utimensat, fd, nullptr, times, 0);
+  return {};
 }
 
 // ext4 may commit the new size before the block is marked as written, but not a name that is made

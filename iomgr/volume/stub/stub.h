@@ -91,6 +91,9 @@ Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout);
 
 // Writes `layout` to the file in place: one block.
 Result<void> write_stub(int fd, const Layout& layout);
+// As write_stub(), for a change that is not one of the file's content: the mtime stays, as far as this
+// user may set it. (A power failure between the two steps may keep the time of the write.)
+Result<void> rewrite_stub(int fd, const Layout& layout);
 // Writes the stub of a file without a name, and waits for the device, but does not make the block
 // durable. If the name is made after that, no power failure leaves a name with an unwritten block.
 Result<void> write_new_stub(int fd, const Layout& layout);
