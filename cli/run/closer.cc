@@ -15,11 +15,11 @@
 #include <string>
 #include <thread>
 
-#include "iomgr/admin/close_file.h"
 #include "iomgr/base/fd.h"
 #include "iomgr/base/files/file_io.h"
 #include "iomgr/base/process/daemonize.h"
 #include "iomgr/server/mount_request.h"
+#include "iomgr/volume/parts/close_file.h"
 
 namespace graphlane::cli {
 namespace {

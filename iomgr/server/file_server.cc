@@ -35,9 +35,9 @@ constexpr int kSilencePollMs = 100;
 constexpr int kShortageMs = 20;
 
 bool is_known_question(uint32_t question) {
-  static constexpr std::array<uint32_t, 6> kQuestions = {
-      ServerRequest::kMagic, WriteRequest::kMagic, ShareRequest::kMagic,
-      MapRequest::kMagic,    StatsRequest::kMagic, CountsRequest::kMagic};
+  static constexpr std::array<uint32_t, 7> kQuestions = {
+      ServerRequest::kMagic, WriteRequest::kMagic,  ShareRequest::kMagic, MapRequest::kMagic,
+      StatsRequest::kMagic,  CountsRequest::kMagic, ChangeNotice::kMagic};
   return std::find(kQuestions.begin(), kQuestions.end(), question) != kQuestions.end();
 }
 

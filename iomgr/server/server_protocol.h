@@ -69,6 +69,10 @@
 // **Counting.** With the parts a client gets a page of its user's, in which it counts what it reads
 // and writes of each device (server/client_counts.h). For `graphlane stat`, and nothing else.
 //
+// **Closing.** A program that changes a file without a mount sends the volume's server a ChangeNotice
+// with a descriptor of the stub, and waits for no answer. The server closes the file when no program
+// writes it any more (late_closer.h). Programs of `graphlane run` tell its closer instead.
+//
 // Where the volume of a mount is served, the mount passes such a request on, and the connection
 // back:
 //
@@ -229,6 +233,11 @@ struct StatsRequest {
 // reply carries the page of the daemon's user.
 struct CountsRequest {
   static constexpr uint32_t kMagic = 0x31434c47;  // "GLC1"; the reply is a ServerReply
+};
+
+// To the server of a volume: the shown stub's file is being changed.
+struct ChangeNotice {
+  static constexpr uint32_t kMagic = 0x314e4c47;  // "GLN1"; the reply is a ServerReply
 };
 
 struct ShareMessage {

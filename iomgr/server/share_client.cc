@@ -98,6 +98,22 @@ ShareAnswer ask_volume_to_share(int run_directory, int stub_fd, uint32_t client)
   return answer;
 }
 
+void tell_volume_of_change(int run_directory, int stub_fd) {
+  static int64_t silent_until_s = 0;
+  if (share_clock_s() < silent_until_s) return;
+  struct stat stub;
+  if (sys::fstat(stub_fd, &stub) != 0) return;
+  const Fd place = open_trusted_socket(run_directory, stub);
+  if (!place) return;
+  errno = 0;
+  const Fd connection = ServerAddress::of_file(place.get()).connect(kVolumeServerPatience);
+  const Fd shown = connection && is_answered_by(connection.get(), place.get())
+                       ? reopen(stub_fd, O_RDONLY | O_NONBLOCK)
+                       : Fd();
+  if (shown) (void)send_question(connection.get(), {.magic = ChangeNotice::kMagic}, shown.get());
+  if (errno == EAGAIN) silent_until_s = share_clock_s() + kSilenceSeconds;
+}
+
 Fd ask_volume_for_counts(int run_directory, int root_fd) {
   struct stat root;
   if (sys::fstat(root_fd, &root) != 0) return {};

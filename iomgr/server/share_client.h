@@ -33,4 +33,8 @@ ShareAnswer ask_volume_to_share(int run_directory, int stub_fd, uint32_t client 
 // (client_counts.h). `root_fd` is the volume's root, open for reading. Empty: none is trusted or there.
 Fd ask_volume_for_counts(int run_directory, int root_fd);
 
+// Tells that server that this stub's file is being changed. Waits for no answer; without a server
+// nothing happens.
+void tell_volume_of_change(int run_directory, int stub_fd);
+
 }  // namespace graphlane

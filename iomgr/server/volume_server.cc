@@ -120,6 +120,7 @@ Outcome<std::unique_ptr<VolumeServer>> VolumeServer::start(std::shared_ptr<const
       options.shared(),
       [raw = made.get()](const PartRequest& request) { return raw->lanes_->run(request); },
       is_as_it_was);
+  made->late_closer_.emplace(made->volume_);
   auto server = FileServer::start(std::move(*listening), *made, &*made->shared_);
   if (!server) return server.error();
   made->server_ = std::move(*server);
@@ -165,6 +166,7 @@ FileServer::Answer VolumeServer::answer(const FileServer::Question& question) {
   if (question.kind == ShareRequest::kMagic) return answer_sharer(question.fd);
   if (question.kind == StatsRequest::kMagic) return answer_stats(question.fd);
   if (question.kind == CountsRequest::kMagic) return answer_counter(question);
+  if (question.kind == ChangeNotice::kMagic) return answer_changer(question);
   return FileServer::refusal(EOPNOTSUPP);
 }
 
@@ -220,6 +222,22 @@ FileServer::Answer VolumeServer::answer_counter(const FileServer::Question& ques
   Answer answer;
   answer.fds = {page};
   return answer;
+}
+
+FileServer::Answer VolumeServer::answer_changer(const FileServer::Question& question) {
+  struct statx seen;
+  if (!lies_on(question.fd, device_, &seen) || !S_ISREG(seen.stx_mode)) {
+    return FileServer::refusal(EXDEV);
+  }
+  Fd stub = reopen(question.fd, O_RDONLY | O_NONBLOCK);
+  Layout layout;
+  const Result<StubVerdict> verdict =
+      stub ? inspect_stub(stub.get(), &layout) : Result<StubVerdict>(last_errno());
+  if (!verdict || *verdict != StubVerdict::kStub || !volume_->accept(layout, "")) {
+    return FileServer::refusal(ESTALE);
+  }
+  late_closer_->note(std::move(stub), question.user);
+  return {};
 }
 
 Outcome<void> serve_volume(const std::shared_ptr<const Volume>& volume,

@@ -29,6 +29,7 @@
 #include "iomgr/io/lanes.h"
 #include "iomgr/server/client_counts.h"
 #include "iomgr/server/file_server.h"
+#include "iomgr/server/late_closer.h"
 #include "iomgr/server/server_options.h"
 #include "iomgr/server/shared_cache.h"
 #include "iomgr/volume/volume.h"
@@ -54,6 +55,7 @@ class VolumeServer final : private FileServer::Host {
   Answer answer_sharer(int file_fd) const;
   Answer answer_stats(int root_fd) const;
   Answer answer_counter(const FileServer::Question& question);
+  Answer answer_changer(const FileServer::Question& question);
   // Whether the descriptor shows VOL itself.
   bool is_root(int shown_fd) const;
 
@@ -65,6 +67,7 @@ class VolumeServer final : private FileServer::Host {
   std::unique_ptr<Lanes> lanes_;
   std::optional<SharedCache> shared_;
   ClientCounts client_counts_;
+  std::optional<LateCloser> late_closer_;
   std::unique_ptr<FileServer> server_;  // last: it calls the rest
 };
 

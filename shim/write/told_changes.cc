@@ -6,15 +6,32 @@
 
 #include "iomgr/base/files/reopen.h"
 #include "iomgr/base/sys.h"
+#include "iomgr/server/share_client.h"
 #include "iomgr/volume/sum/scratch_block.h"
 #include "shim/base/settings.h"
+#include "shim/base/slow_lock.h"
+#include "shim/locate/locate.h"
 
 namespace graphlane::shim {
+namespace {
+
+void tell_server(const OpenFile& file) {
+  const SlowLockGuard lock(slow_lock);
+  const Fd run_directory = lock ? open_run_directory(file.stub.fd) : Fd();
+  if (run_directory) tell_volume_of_change(run_directory.get(), file.stub.fd);
+}
+
+}  // namespace
 
 void tell_of_change(const OpenFile& file) {
   const char* const list_path = settings().changes;
-  if (list_path == nullptr || file.stub.told.exchange(true, std::memory_order_relaxed)) return;
+  if (file.stub.told.exchange(true, std::memory_order_relaxed)) return;
   const int saved_errno = errno;
+  if (list_path == nullptr) {
+    tell_server(file);
+    errno = saved_errno;
+    return;
+  }
   const ScratchBlock path;
   if (path.bytes() != nullptr) {
     const long length = ::syscall(SYS_readlinkat, AT_FDCWD, ProcPath(file.stub.fd).c_str(),

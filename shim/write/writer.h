@@ -10,7 +10,8 @@
 //
 // A file stays `open` after its last writer: its parts tell the size. It needs durable parts to be
 // closed, and a program's close() does not wait for the devices. The process beside `graphlane run`
-// does it when the command has ended (told_changes.h), else the next mount, or check --repair.
+// does it when the command has ended, or `graphlane serve` (told_changes.h); else the next mount, or
+// check --repair.
 //
 // The program itself must exclude a write within the size during a truncation.
 //

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from harness import run, wait_until
+from harness import BUILD, PRELOADED, run, wait_until
 from readers import BLOCK, SIZE, Reader, SharedFile, found, taken
 
 pytestmark = pytest.mark.usefixtures("kept_caches")
@@ -521,3 +521,50 @@ def test_a_server_of_another_user_is_not_asked(file, root, maker, user, is_asked
         with pytest.raises(BlockingIOError):
             listening.accept()
         listening.close()
+
+
+WRITES = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+os.pwrite(fd, b"w" * 100_000, 5_000)
+os.pwrite(fd, b"w" * 100_000, os.fstat(fd).st_size)
+if len(sys.argv) > 2:
+    print("written", flush=True)
+    sys.stdin.read()
+"""
+
+
+def preloaded(file, *words) -> list:
+    """A program with the library and without `graphlane run`."""
+    return ["env", f"LD_PRELOAD={BUILD}/lib/libgraphlane.so", sys.executable, "-c", WRITES, file.path, *words]
+
+
+def state_of(file) -> int:
+    """1: open, 2: closed."""
+    return struct.unpack_from("<I", file.path.read_bytes(), 72)[0]
+
+
+def test_a_server_closes_what_preloaded_programs_wrote_when_it_ends(served):
+    run(*preloaded(served), env=os.environ | PRELOADED)
+    assert state_of(served) == 1
+    served.graphlane("serve", "--stop", served.made.path)
+    assert state_of(served) == 2
+    assert "no problems" in served.graphlane("check", "--scrub", served.made.path).stdout
+
+
+def test_a_server_closes_what_preloaded_programs_wrote_while_it_runs(served):
+    run(*preloaded(served), env=os.environ | PRELOADED)
+    wait_until(lambda: state_of(served) == 2)
+    assert "no problems" in served.graphlane("check", "--scrub", served.made.path).stdout
+
+
+def test_a_server_leaves_a_file_that_is_still_written_alone(served):
+    writer = subprocess.Popen(preloaded(served, "wait"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True, env=os.environ | PRELOADED)
+    assert writer.stdout.readline() == "written\n"
+    served.graphlane("serve", "--stop", served.made.path)
+    assert state_of(served) == 1
+    writer.communicate()
+    assert writer.returncode == 0
+    assert served.graphlane("check", "--repair", served.made.path, check=False).returncode == 1
+    assert state_of(served) == 2

@@ -7,11 +7,15 @@
 #include <string>
 
 #include "iomgr/base/error.h"
+#include "iomgr/base/fd.h"
+#include "iomgr/volume/volume.h"
 
 namespace graphlane {
 
 // `path` is that of the file in its volume's directory. Whether there was something to do. EBUSY: a
 // process writes the file, or has asked for it.
 Outcome<bool> close_file(const std::string& path);
+// As above, for a stub of this volume that is open for reading and writing. `name` is for messages.
+Outcome<bool> close_file(const Volume& volume, Fd stub, const std::string& name);
 
 }  // namespace graphlane
