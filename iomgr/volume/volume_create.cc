@@ -1,11 +1,15 @@
 // Volume::create: checks first, then makes the root, then the devices. volume.json comes last, so
-// that a directory is a volume only when it is complete.
+// that a directory is a volume only when it is complete. Until then `.graphlane/making` names what is
+// made, so that the next create removes what a killed one has left.
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <climits>
 #include <filesystem>
+#include <optional>
 
+#include "iomgr/base/fd.h"
 #include "iomgr/base/files/atomic_file.h"
 #include "iomgr/base/process/interrupt.h"
 #include "iomgr/volume/device_kind.h"
@@ -105,6 +109,73 @@ class Scaffold {
   std::vector<std::string> made_;
 };
 
+// In VOL/.graphlane: the uuid and the devices of an unfinished volume, a line each.
+constexpr char kMakingFile[] = ".graphlane/making";
+
+bool is_mine(const fs::path& path) {
+  struct stat st;
+  return ::lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == ::geteuid();
+}
+
+// Removes the files in a directory, and then the directory. Fails if it has more than that.
+bool remove_with_files(const fs::path& directory) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    if (entry.is_regular_file(error) && !entry.is_symlink(error)) files.push_back(entry.path());
+  }
+  for (const fs::path& file : files) ::unlink(file.c_str());
+  return ::rmdir(directory.c_str()) == 0;
+}
+
+// A device's directory that has parts, or is another user's, stays.
+void remove_unfinished_device(const fs::path& device_root) {
+  if (!is_mine(device_root)) return;
+  for (const char* const folder : {"sums", "parts"}) {
+    if (::rmdir((device_root / folder).c_str()) != 0 && errno != ENOENT) return;
+  }
+  (void)remove_with_files(device_root);
+}
+
+// Whether there is at most a `making` that was never complete.
+bool has_only_temporaries(const fs::path& control) {
+  std::error_code error;
+  return std::all_of(fs::directory_iterator(control, error), fs::directory_iterator(),
+                     [](const fs::directory_entry& entry) {
+                       return entry.path().filename().string().starts_with("making.");
+                     });
+}
+
+// Removes what a killed create of this user has left: VOL/.graphlane alone, without volume.json.
+Outcome<void> remove_unfinished(const fs::path& root) {
+  std::error_code error;
+  const fs::path control = root / kControlDirectory;
+  if (!is_mine(control) || fs::exists(root / kVolumeJson, error) ||
+      std::distance(fs::directory_iterator(root, error), fs::directory_iterator()) != 1) {
+    return {};
+  }
+  const Fd held(::open(control.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!held || ::flock(held.get(), LOCK_EX | LOCK_NB) != 0) {
+    return make_error(EBUSY, "{}: another process is making a volume there", root.string());
+  }
+  const std::string making = (root / kMakingFile).string();
+  if (const Outcome<std::string> text = read_whole_file(AT_FDCWD, making.c_str(), making)) {
+    const size_t end = std::min(text->find('\n'), text->size());
+    const std::optional<Uuid> uuid = Uuid::parse(std::string_view(*text).substr(0, end));
+    for (size_t at = end + 1; uuid && at < text->size();) {
+      const size_t next = std::min(text->find('\n', at), text->size());
+      remove_unfinished_device(device_root(text->substr(at, next - at), *uuid));
+      at = next + 1;
+    }
+  } else if (text.error().code != ENOENT || !has_only_temporaries(control)) {
+    return {};  // of a volume that has lost its volume.json
+  }
+  (void)::rmdir((root / kStagingDirectory).c_str());
+  (void)remove_with_files(control / "run");
+  (void)remove_with_files(control);
+  return {};
+}
+
 // The preload library reads volume.json into memory of a fixed size.
 constexpr size_t kGlobCountMax = 256;
 
@@ -189,8 +260,9 @@ bool are_ssds(const std::vector<std::string>& directories) {
   });
 }
 
-// Makes all but volume.json.
-Outcome<void> make_root(const fs::path& root, Scaffold* scaffold) {
+// Makes all but volume.json. `held`: the control directory, locked while the volume is made.
+Outcome<void> make_root(const fs::path& root, const VolumeRecord& record, Scaffold* scaffold,
+                        Fd* held) {
   std::error_code error;
   if (!fs::exists(root, error)) {
     if (Outcome<void> made = scaffold->make_directory(root.string(), 0777); !made) return made;
@@ -198,9 +270,16 @@ Outcome<void> make_root(const fs::path& root, Scaffold* scaffold) {
     return make_error(ENOTEMPTY, "{}: directory is not empty", root.string());
   }
   const std::string control = (root / kControlDirectory).string();
-  for (const std::string& path : {control, control + "/run"}) {
-    if (Outcome<void> made = scaffold->make_open_directory(path, 0755); !made) return made;
+  if (Outcome<void> made = scaffold->make_open_directory(control, 0755); !made) return made;
+  *held = Fd(::open(control.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  (void)::flock(held->get(), LOCK_EX | LOCK_NB);
+  std::string making = std::string(UuidText(record.uuid).view()) + "\n";
+  for (const std::string& device : record.devices) making += device + "\n";
+  if (Outcome<void> made = scaffold->make_file((root / kMakingFile).string(), making); !made) {
+    return made;
   }
+  if (Outcome<void> made = scaffold->make_open_directory(control + "/run", 0755); !made)
+    return made;
   // Other users need no access to incomplete files.
   if (Outcome<void> made = scaffold->make_directory((root / kStagingDirectory).string(), 0700);
       !made) {
@@ -239,6 +318,7 @@ Outcome<std::shared_ptr<const Volume>> Volume::create(const VolumeOptions& optio
   if (!root) return root.error();
   Outcome<std::vector<std::string>> devices = check_devices(options.devices, *root);
   if (!devices) return devices.error();
+  if (Outcome<void> removed = remove_unfinished(*root); !removed) return removed.error();
   std::error_code error;
   if (fs::exists(*root, error) && !fs::is_empty(*root, error)) {
     return make_error(ENOTEMPTY, "{}: directory is not empty", options.root);
@@ -254,7 +334,8 @@ Outcome<std::shared_ptr<const Volume>> Volume::create(const VolumeOptions& optio
   if (const Outcome<std::string> possible = to_json(record); !possible) return possible.error();
 
   Scaffold scaffold;
-  if (Outcome<void> made = make_root(*root, &scaffold); !made) return made.error();
+  Fd held;
+  if (Outcome<void> made = make_root(*root, record, &scaffold, &held); !made) return made.error();
   const Outcome<VolumeHome> home = home_of(*root);
   if (!home) return home.error();
   record.home = *home;
@@ -272,7 +353,10 @@ Outcome<std::shared_ptr<const Volume>> Volume::create(const VolumeOptions& optio
     return made.error();
   }
   Outcome<std::shared_ptr<const Volume>> volume = open(root->string());
-  if (volume) scaffold.keep();
+  if (volume) {
+    scaffold.keep();
+    (void)::unlink((*root / kMakingFile).c_str());
+  }
   return volume;
 }
 

@@ -126,3 +126,31 @@ def test_parts_with_a_whole_one_among_them_are_an_orphan(graphlane, made):
     assert parts_left(made) == 3
     os.rename(made.path.parent / "away", made.path / "a")
     assert graphlane("check", "--repair", made.path, check=False).returncode in (0, 1)
+
+
+@pytest.mark.parametrize("call, number", [
+    ("mkdir", 1), ("mkdir", 2), ("mkdir", 3), ("mkdir", 5), ("mkdir", 7), ("renameat", 1), ("renameat", 2),
+    ("renameat", 3), ("renameat", 5), ("chmod", 4), ("fsync", 4)])
+def test_a_killed_create_is_made_again(graphlane, tmp_path, call, number):
+    devices = [tmp_path / f"d{i}" for i in range(3)]
+    for device in devices:
+        device.mkdir()
+    words = ["create", tmp_path / "vol", *(word for device in devices for word in ("--device", device))]
+    if not killed_at(call, number, graphlane.program, *words):
+        shutil.rmtree(tmp_path / "vol")
+        pytest.skip("not applicable: create makes fewer of these calls here")
+    if (tmp_path / "vol/.graphlane/volume.json").exists():
+        assert "no problems" in graphlane("check", tmp_path / "vol").stdout
+        return
+    graphlane(*words)
+    assert all(len(list(device.iterdir())) == 1 for device in devices)
+    assert sorted(path.name for path in (tmp_path / "vol/.graphlane").iterdir()) == ["run", "tmp", "volume.json"]
+    assert "no problems" in graphlane("check", tmp_path / "vol").stdout
+
+
+def test_a_create_leaves_a_volume_that_lost_its_volume_json_alone(graphlane, volume):
+    made = volume()
+    (made.path / ".graphlane/volume.json").unlink()
+    said = graphlane("create", made.path, *(word for device in made.devices for word in ("--device", device)), check=False)
+    assert said.returncode == 1 and "not empty" in said.stderr
+    assert all(list(device.glob("*/device.json")) for device in made.devices)
