@@ -3,6 +3,7 @@ and stay after a change by this mount."""
 
 import mmap
 import os
+import sys
 
 import pytest
 
@@ -187,3 +188,31 @@ def test_a_write_by_this_mount_keeps_the_other_pages(volume, mounted, name, flag
             # Dropping all pages would reread a MiB each time.
             assert served() - before < 4 * MIB
         watched.close()
+
+
+NAMES = """
+import os, sys
+os.chdir(sys.argv[1])
+os.chmod("s", 0o640)
+os.utime("s", ns=(10**18, 10**18))
+os.rename("old", "new")
+os.unlink("gone")
+"""
+
+
+def test_names_and_attributes_that_a_preloaded_program_changed_are_seen_after_the_timeout(graphlane, volume, mounted):
+    made = volume(depth="64K", stripe=["*"])
+    content = random_bytes(300_000)
+    with mounted(made, "-o", "attr_timeout=1,entry_timeout=1") as at:
+        for name in ("s", "old", "gone"):
+            (at / name).write_bytes(content)
+        fd = os.open(at / "s", os.O_RDONLY)
+
+        assert all((at / name).exists() for name in ("s", "old", "gone"))
+        graphlane("run", "--no-mount", "--", sys.executable, "-c", NAMES, made.path)
+        wait_until(lambda: os.fstat(fd).st_mode & 0o777 == 0o640)
+        assert os.fstat(fd).st_mtime_ns == 10**18
+        wait_until(lambda: sorted(os.listdir(at)) == ["new", "s"] and not (at / "old").exists())
+        assert (at / "new").read_bytes() == os.pread(fd, len(content), 0) == content
+        os.close(fd)
+    assert "no problems" in graphlane("check", made.path).stdout
