@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "fuse/inode/inode_table.h"
+#include "iomgr/base/files/regular_file.h"
 #include "iomgr/base/parallel_for.h"
 #include "iomgr/base/process/log.h"
 
@@ -286,7 +287,7 @@ void LiveFiles::close(const std::vector<std::shared_ptr<LiveFile>>& files) {
     // The stub stays `open`, which loses nothing.
     if (!one.done && one.done.error().code != EAGAIN) {
       log_line("{}: cannot be closed: {}", one.file.file()->name(),
-               std::strerror(one.done.error().code));
+               error_text(one.done.error().code));
     }
   }
 }

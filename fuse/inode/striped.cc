@@ -9,6 +9,7 @@
 
 #include "fuse/ops/filesystem.h"
 #include "iomgr/base/files/file_attributes.h"
+#include "iomgr/base/files/regular_file.h"
 #include "iomgr/base/process/log.h"
 #include "iomgr/volume/parts/never_synced.h"
 #include "iomgr/volume/parts/part_files.h"
@@ -351,7 +352,7 @@ bool LastLink::reap(int replaced_in) {
     log_line(
         "{}: what has replaced a striped file may not be durable, so its parts stay "
         "(check --repair removes them): {}",
-        volume_.root(), std::strerror(errno));
+        volume_.root(), error_text(errno));
     return true;
   }
   if (const Outcome<void> removed = remove_parts(volume_, layout_.file_id); !removed) {

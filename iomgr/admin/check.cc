@@ -10,6 +10,7 @@
 #include "iomgr/admin/scrub.h"
 #include "iomgr/admin/stub_copies.h"
 #include "iomgr/base/files/file_io.h"
+#include "iomgr/base/files/file_kind.h"
 #include "iomgr/base/files/open_below.h"
 #include "iomgr/base/files/regular_file.h"
 #include "iomgr/base/files/reopen.h"
@@ -179,7 +180,7 @@ class Check {
     const TreePlace place = entry.place();
     const auto unknown = [&] { keep_orphans("{} may be the stub of one", place.shown); };
     if (!verdict) {
-      problem("{}: cannot read: {}", place.shown, std::strerror(verdict.error().code));
+      problem("{}: cannot read: {}", place.shown, error_text(verdict.error().code));
       unknown();
     } else if (*verdict != StubVerdict::kStub) {
       problem("{}: {}", place.shown, describe(*verdict));
@@ -330,7 +331,7 @@ class Check {
                  ::chmod(ProcPath(part.get()).c_str(), mode) != 0 ||
                  share_part_access(part.get(), of) != 0) {
         problem("{}: part {}: cannot give it the file's mode and group: {}", place.shown, shown,
-                std::strerror(errno));
+                error_text(errno));
       } else {
         repaired("{}: part {} has the file's mode and group now", place.shown, shown);
       }
@@ -383,8 +384,12 @@ class Check {
     if (::fstatat(root_fd(d), PartName(layout.file_id).c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
       return last_errno();
     }
-    if (!S_ISREG(info.st_mode)) return Errno{EINVAL};
+    if (!S_ISREG(info.st_mode)) return Errno{kNotRegular};
     return static_cast<uint64_t>(info.st_size);
+  }
+
+  const char* part_error_text(const Layout& layout, uint32_t d, int code) const {
+    return opening_error_text(code, root_fd(d), PartName(layout.file_id).c_str());
   }
 
   void check_part(const TreePlace& place, bool mend, const Layout& layout, uint32_t d) {
@@ -394,7 +399,7 @@ class Check {
     if (!size && size.error().code == ENOENT) {
       problem("{}: part {} is missing", place.shown, part);
     } else if (!size) {
-      problem("{}: part {}: {}", place.shown, part, std::strerror(size.error().code));
+      problem("{}: part {}: {}", place.shown, part, part_error_text(layout, d, size.error().code));
     } else if (*size < expected) {
       problem("{}: part {} is short: {} bytes, expected {}", place.shown, part, *size, expected);
     } else if (*size > expected && !mend) {
@@ -410,8 +415,7 @@ class Check {
     if (!live) return problem("{}", live.error().text);
     const int part = (*live)->writable().parts().buffered(d);
     if (::ftruncate(part, static_cast<off_t>(size)) != 0 || ::fsync(part) != 0) {
-      return problem("{}: part {}: cannot set its size: {}", place.shown, path,
-                     std::strerror(errno));
+      return problem("{}: part {}: cannot set its size: {}", place.shown, path, error_text(errno));
     }
     repaired("{}: part {} has {} bytes now", place.shown, path, size);
   }
@@ -439,7 +443,8 @@ class Check {
       // The parts belong to this stub, so a missing one was never synced.
       if (!size && !(layout.is_new && size.error().code == ENOENT)) {
         return problem("{}: was never closed, and part {}: {}", place.shown,
-                       volume_.part_path(d, layout.file_id), std::strerror(size.error().code));
+                       volume_.part_path(d, layout.file_id),
+                       part_error_text(layout, d, size.error().code));
       }
     }
     const OpenSize open = stat_parts(volume_, layout).open;

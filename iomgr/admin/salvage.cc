@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "iomgr/base/files/file_io.h"
+#include "iomgr/base/files/file_kind.h"
 #include "iomgr/base/files/reopen.h"
 #include "iomgr/base/printable.h"
 #include "iomgr/base/process/log.h"
@@ -51,10 +52,10 @@ SalvageReader::SalvageReader(const Volume& volume, const Layout& layout) : map_(
     if (place) part.fd = reopen(place.get(), O_RDONLY | O_NONBLOCK);  // it may be a FIFO
     struct stat st;
     if (!part.fd || ::fstat(part.fd.get(), &st) != 0) {
-      part.reason = std::strerror(errno);
+      part.reason = error_text(errno);
     } else if (!S_ISREG(st.st_mode)) {
       part.fd.reset();
-      part.reason = "is not a regular file";
+      part.reason = kind_text(st.st_mode);
     } else {
       part.size_bytes = static_cast<uint64_t>(st.st_size);
       part.uid = st.st_uid;
@@ -135,7 +136,7 @@ void SalvageReader::read_segment(const Segment& segment, char* buffer) {
     if (read == length) continue;
     std::memset(buffer + at + read, 0, length - read);
     note({segment.logical_offset + at + read, length - read},
-         part.path + ": " + (got ? part.reason : std::strerror(got.error().code)));
+         part.path + ": " + (got ? part.reason : error_text(got.error().code)));
   }
 }
 

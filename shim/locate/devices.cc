@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "iomgr/base/files/file_kind.h"
 #include "iomgr/volume/parts/part_files.h"
 #include "iomgr/volume/stub/part_record_io.h"
 #include "shim/base/text.h"
@@ -97,13 +98,14 @@ const char* verify_parts(const Devices& devices, const VolumeDevices& volume, co
   const Result<void, PartError> owned = verify_named_parts(devices.roots(), layout, owner);
   // The existing parts of a never-synced file are its own.
   if (owned || owned.error().ownership == Ownership::kNeverSynced) return nullptr;
-  return describe_part_error(owned.error());
+  return describe_part_error(owned.error(), devices.roots()[owned.error().device_index],
+                             PartName(layout.file_id).c_str());
 }
 
-const char* describe_part_error(const PartError& error) {
+const char* describe_part_error(const PartError& error, int root_fd, const char* part) {
   if (error.ownership != Ownership::kOwned) return describe(error.ownership);
   return error.size_found < error.size_expected ? "the part is shorter than it should be"
-                                                : strerrordesc_np(error.code);
+                                                : opening_error_text(error.code, root_fd, part);
 }
 
 void remove_parts(const Devices& devices, const Layout& layout) {

@@ -57,8 +57,8 @@ const char* verify_parts(const Devices& devices, const VolumeDevices& volume, co
                          int stub_fd);
 
 // The message for parts that could not be opened: of device `error.device_index`, or of the stub
-// itself.
-const char* describe_part_error(const PartError& error);
+// itself. `part`: its name below the device's `root_fd`.
+const char* describe_part_error(const PartError& error, int root_fd, const char* part);
 
 void remove_parts(const Devices& devices, const Layout& layout);
 

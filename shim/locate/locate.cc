@@ -25,6 +25,7 @@ namespace {
 // Under the SlowLock.
 VolumeDevices located_devices;  // of the last located file
 PathText stub_path;
+PathText part_path;  // of the last part that could not be opened
 
 // Parses N directories, each with its NUL, for the report.
 bool parse_directories(const char* text, size_t length) {
@@ -95,8 +96,12 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
   }
   const bool is_of_stub =
       error.ownership == Ownership::kCopy || error.ownership == Ownership::kOldFormat;
-  return {is_of_stub ? stub_path.c_str() : located_devices.roots[error.device_index].c_str(),
-          describe_part_error(error), error_for_program(error.code)};
+  const PartName name(layout.file_id);
+  part_path.cut(0);
+  part_path << located_devices.roots[error.device_index].view() << "/" << name.c_str();
+  return {is_of_stub ? stub_path.c_str() : part_path.c_str(),
+          describe_part_error(error, roots.roots()[error.device_index], name.c_str()),
+          error_for_program(error.code)};
 }
 
 // Takes over the server's answer.

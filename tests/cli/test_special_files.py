@@ -42,6 +42,8 @@ def make_directory(path):
 
 
 KINDS = {"fifo": make_fifo, "socket": make_socket, "device": make_device, "directory": make_directory}
+NAMES = {"fifo": "is a FIFO, not a regular file", "socket": "is a socket, not a regular file",
+         "device": "is a character device, not a regular file", "directory": "is a directory, not a regular file"}
 
 
 @pytest.fixture
@@ -79,7 +81,8 @@ def test_a_part_of_another_kind_is_an_error_at_once(graphlane, imported, tmp_pat
              "scrub": ["check", "--scrub", imported.path]}[command]
     result = ends(graphlane, *words)
     assert result.returncode != 0
-    assert first_part(imported).name in result.stdout + result.stderr or command == "run"
+    said = result.stdout + result.stderr
+    assert first_part(imported).name in said and NAMES[kind] in said, said
     assert not (tmp_path / "out").exists()
 
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "iomgr/base/files/file_attributes.h"
+#include "iomgr/base/files/file_kind.h"
 #include "iomgr/base/parallel_for.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/volume/parts/part_files.h"
@@ -23,8 +24,9 @@ constexpr size_t kUnsyncedPartsMax = 256;  // descriptors
 
 Error part_error(const Volume& volume, uint32_t device_index, const Uuid& file_id, int code,
                  std::string_view action, std::string_view name) {
+  const int root_fd = volume.device_roots()[device_index];
   return make_error(code, "{}: part {}: {}: {}", name, volume.part_path(device_index, file_id),
-                    action, std::strerror(code));
+                    action, opening_error_text(code, root_fd, PartName(file_id).c_str()));
 }
 
 // Makes a part of its final size. Writes the record first, so that after a kill the part says

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <thread>
 
-#include "iomgr/base/files/regular_file.h"
+#include "iomgr/base/files/file_kind.h"
 #include "iomgr/base/parallel_for.h"
 #include "iomgr/volume/lost_and_found.h"
 #include "iomgr/volume/parts/never_synced.h"
@@ -65,7 +65,9 @@ Error describe_part_error(const Volume& volume, const Layout& layout, std::strin
     return make_error(EIO, "{}: part {} has {} bytes, expected {}", name, part, error.size_found,
                       error.size_expected);
   }
-  return make_error(error.code, "{}: part {}: {}", name, part, error_text(error.code));
+  const int root_fd = volume.device_roots()[error.device_index];
+  return make_error(error.code, "{}: part {}: {}", name, part,
+                    opening_error_text(error.code, root_fd, PartName(layout.file_id).c_str()));
 }
 
 Outcome<std::shared_ptr<StripedFile>> StripedFile::open_for(const Volume& volume,
