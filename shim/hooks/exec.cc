@@ -46,8 +46,32 @@ bool is_graphlane(const char* path) {
   return is_same;
 }
 
-// A name that means another file to another process, which could not start the program by it.
+// Not after a chroot(2).
+bool is_graphlane_reachable() {
+  return settings().program != nullptr && may_be_executed(settings().program);
+}
+
+// A name that means another file to another process.
 bool is_own_link(const char* path) { return std::strncmp(path, "/proc/", 6) == 0; }
+
+// "/proc/self/fd/N" for a descriptor of the program that `graphlane run` inherits and starts the
+// program by. The program inherits it, too.
+class InheritedProgram {
+ public:
+  // `path`: a name that is_own_link().
+  explicit InheritedProgram(const char* path) : fd_(sys::openat(AT_FDCWD, path, O_PATH)) {
+    path_ << "/proc/self/fd/" << static_cast<uint64_t>(fd_ < 0 ? 0 : fd_);
+  }
+  InheritedProgram(const InheritedProgram&) = delete;
+  ~InheritedProgram() {  // the program was not started, or it is a child
+    if (fd_ >= 0) sys::close(fd_);
+  }
+  const char* path() const { return fd_ < 0 ? nullptr : path_.c_str(); }
+
+ private:
+  const int fd_;
+  Text<40> path_;
+};
 
 void tell_reads_stubs(char* const* words) {
   complain(words != nullptr && words[0] != nullptr ? words[0] : "a program",
@@ -60,22 +84,10 @@ size_t count_of(char* const* list) {
   return count;
 }
 
-// Calls `start(path, words)` with the caller's program, or with `graphlane run` in front of it.
+// Calls `start(path, words)` with `graphlane run` in front of the caller's program.
 template <class Start>
-int start_program(const ProgramCall& call, Start start) {
+int start_by_graphlane(const ProgramCall& call, Start start) {
   const size_t count = count_of(call.words);
-  if (!is_watched() || call.path == nullptr || count == 0) return start(call.path, call.words);
-  // A shell tries every directory of $PATH, and libc rejects a file that cannot be executed.
-  if (!may_be_executed(call.path)) return start(call.path, call.words);
-  if (gets_library(call.path, call.environment)) {
-    // It may use io_uring, so it gets a mount, too, if its arguments name a volume.
-    if (is_own_link(call.path) || !names_unmounted(call.words)) return start(call.path, call.words);
-  } else if (is_graphlane(call.path) || foresee_program(call)) {
-    return start(call.path, call.words);
-  } else if (is_own_link(call.path)) {
-    tell_reads_stubs(call.words);
-    return start(call.path, call.words);
-  }
   const size_t bytes = (count + kRunAgainWords) * sizeof(char*);
   const char** words = nullptr;
   if (count <= kWordsOnStackMax) {
@@ -88,6 +100,43 @@ int start_program(const ProgramCall& call, Start start) {
   const int status = start(program, const_cast<char* const*>(words));
   if (count > kWordsOnStackMax) sys::munmap(words, bytes);
   return status;
+}
+
+// As start_by_graphlane(), for a program that another process does not find by `call.path`.
+template <class Start>
+int start_link_by_graphlane(const ProgramCall& call, Start start) {
+  const int saved_errno = errno;
+  const InheritedProgram link(call.path);
+  errno = saved_errno;
+  if (link.path() == nullptr) return start(call.path, call.words);
+  return start_by_graphlane({link.path(), call.words, call.environment}, start);
+}
+
+// Calls `start(path, words)` with the caller's program, or with `graphlane run` in front of it.
+template <class Start>
+int start_program(const ProgramCall& call, Start start) {
+  const size_t count = count_of(call.words);
+  if (!is_watched() || call.path == nullptr || count == 0) return start(call.path, call.words);
+  // A shell tries every directory of $PATH, and libc rejects a file that cannot be executed.
+  if (!may_be_executed(call.path)) return start(call.path, call.words);
+  if (gets_library(call.path, call.environment)) {
+    // It may use io_uring, so it gets a mount, too, if its arguments name a volume.
+    const bool asks_later = settings().mounter != nullptr || settings().no_mount;
+    if (asks_later || is_own_link(call.path) || !is_graphlane_reachable() ||
+        !names_unmounted(call.words)) {
+      return start(call.path, call.words);
+    }
+  } else if (is_graphlane(call.path) ||
+             // Not if the volume could not be mounted, or this process left the mounts' namespace.
+             (foresee_program(call) && !names_unmounted(call.words))) {
+    return start(call.path, call.words);
+  }
+  if (!is_graphlane_reachable()) {
+    tell_reads_stubs(call.words);
+    return start(call.path, call.words);
+  }
+  return is_own_link(call.path) ? start_link_by_graphlane(call, start)
+                                : start_by_graphlane(call, start);
 }
 
 // Calls `start(path)` with the file that execvp(3) would execute, or with the name itself.
@@ -185,15 +234,15 @@ int hook_execle(const char* path, const char* word, ...) {
   return status;
 }
 
-// Starts the program by a descriptor, which may not exist in another program that would start it.
 int hook_fexecve(int fd, char* const* words, char* const* environment) {
+  if (fd < 0) return real::fexecve(fd, words, environment);
   Text<40> path;
-  path << "/proc/self/fd/" << static_cast<uint64_t>(fd < 0 ? 0 : fd);
-  if (is_watched() && fd >= 0 && !gets_library(path.c_str(), environment) &&
-      !is_graphlane(path.c_str()) && !foresee_program({path.c_str(), words, environment})) {
-    tell_reads_stubs(words);
-  }
-  return real::fexecve(fd, words, environment);
+  path << "/proc/self/fd/" << static_cast<uint64_t>(fd);
+  return start_program({path.c_str(), words, environment},
+                       [&](const char* file, char* const* list) {
+                         return file == path.c_str() ? real::fexecve(fd, list, environment)
+                                                     : real::execve(file, list, environment);
+                       });
 }
 
 int hook_execveat(int directory, const char* path, char* const* words, char* const* environment,

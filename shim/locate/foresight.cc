@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <string_view>
 
 #include "iomgr/base/fd.h"
@@ -85,13 +86,22 @@ bool is_answered(int socket) {
   return n == sizeof reply && reply.magic == MountRequest::kMagic && reply.error == 0;
 }
 
-// Cuts the path to the root of its volume. False: it is in no volume. Under the SlowLock.
-bool cut_to_root(PathText* path) {
-  static PathText file;
+// Two paths, which are much for a signal's stack.
+struct PlacePaths {
+  PathText place;
+  PathText file;  // scratch
+};
+PlacePaths own_paths;  // under the SlowLock
+
+// Cuts the path to the root of its volume. False: it is in no volume.
+bool cut_to_root(PlacePaths* paths) {
+  PathText* const path = &paths->place;
   for (;;) {
-    file.cut(0);
-    file << path->view() << kVolumeFile;
-    if (file.ok() && ::syscall(SYS_faccessat, AT_FDCWD, file.c_str(), F_OK) == 0) return true;
+    paths->file.cut(0);
+    paths->file << path->view() << kVolumeFile;
+    if (paths->file.ok() && ::syscall(SYS_faccessat, AT_FDCWD, paths->file.c_str(), F_OK) == 0) {
+      return true;
+    }
     const size_t slash = path->view().rfind('/');
     if (slash == std::string_view::npos) return false;
     path->cut(slash);
@@ -99,7 +109,7 @@ bool cut_to_root(PathText* path) {
 }
 
 // Opens (O_PATH) the file or directory that may lie in an unmounted volume; for a new file, its
-// directory. Under the SlowLock.
+// directory: then under the SlowLock.
 Fd open_candidate(int directory, const char* path, int flags) {
   struct stat st;
   const int nofollow = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
@@ -160,14 +170,14 @@ bool changes_identity(int fd) {
 
 void foresee(int directory, const char* path, int flags) {
   if (settings().mounter == nullptr || path == nullptr || *path == '\0' || in_vfork_child()) return;
-  static PathText place;  // under the SlowLock
   const KeptErrno kept;
   const SlowLockGuard lock(slow_lock);
   if (!lock) return;
+  PathText& place = own_paths.place;
   const Fd candidate = open_candidate(directory, path, flags);
   if (!candidate || lies_on_fuse(candidate.get())) return;
   find_path(candidate.get(), &place);
-  if (!cut_to_root(&place)) return;
+  if (!cut_to_root(&own_paths)) return;
   const uint64_t root = hash_of(place.view());
   if (has_failed(root)) return;
   const Fd mounter = connect_to_mounter();
@@ -221,22 +231,37 @@ bool gets_library(const char* path, char* const* environment) {
   return preloads && !is_blind(path);
 }
 
-bool names_unmounted(char* const* words) {
-  if (settings().mounter != nullptr || settings().no_mount || in_vfork_child()) return false;
-  static PathText place;  // under the SlowLock
-  const KeptErrno kept;
-  const SlowLockGuard lock(slow_lock);
-  if (!lock) return false;
+namespace {
+
+bool name_unmounted(char* const* words, PlacePaths* paths) {
   for (char* const* word = words; *word != nullptr; ++word) {
     const char* const value = std::strchr(*word, '=');
     for (const char* path : {static_cast<const char*>(*word), value == nullptr ? "" : value + 1}) {
       const Fd candidate = *path == '\0' ? Fd() : open_candidate(AT_FDCWD, path, 0);
       if (!candidate || lies_on_fuse(candidate.get())) continue;
-      find_path(candidate.get(), &place);
-      if (cut_to_root(&place)) return true;
+      find_path(candidate.get(), &paths->place);
+      if (cut_to_root(paths)) return true;
     }
   }
   return false;
+}
+
+// A vfork() child takes no lock, so it has paths of its own.
+bool name_unmounted_in_vfork_child(char* const* words) {
+  void* const memory = sys::map_memory(sizeof(PlacePaths));
+  if (memory == nullptr) return false;
+  const bool found = name_unmounted(words, new (memory) PlacePaths);
+  sys::munmap(memory, sizeof(PlacePaths));
+  return found;
+}
+
+}  // namespace
+
+bool names_unmounted(char* const* words) {
+  const KeptErrno kept;
+  if (in_vfork_child()) return name_unmounted_in_vfork_child(words);
+  const SlowLockGuard lock(slow_lock);
+  return lock && name_unmounted(words, &own_paths);
 }
 
 int serve_alone() {
@@ -285,9 +310,10 @@ bool foresee_program(const ProgramCall& call) {
     }
   }
   if (!sent || !is_answered(mounter.get())) {
-    complain(call.words[0],
-             "the preload library is not in it, and its volumes could not be mounted; it may read "
-             "stubs");
+    complain(
+        call.words[0],
+        "the preload library is not in it; of volumes that are not mounted and that its words do "
+        "not name it reads stubs");
   }
   return true;
 }

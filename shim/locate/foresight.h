@@ -7,7 +7,8 @@
 //   without a mount namespace   the library serves its program without a mount; another program is
 //                               started by a new `graphlane run`
 //
-// Threads: everything is safe from any. A vfork() child only looks at programs. Keeps errno.
+// Threads: everything is safe from any. A vfork() child only looks at programs and their words.
+// Keeps errno.
 #pragma once
 
 namespace graphlane::shim {

@@ -126,3 +126,71 @@ def test_later_mounts_end_with_the_command(shows, show, elsewhere, striped, tmp_
         assert not line.startswith(f"{striped.path} ")
     left = subprocess.run(["pgrep", "-f", f"run .*{elsewhere.path}"], capture_output=True, text=True)
     assert left.stdout == ""
+
+
+LINKS = {
+    "its descriptor": "os.execve(os.open(show, os.O_RDONLY), ['show', data], os.environ)",
+    "its descriptor, with an empty environment": "os.execve(os.open(show, os.O_RDONLY), ['show', data], {})",
+    "a copy in memory": "m = os.memfd_create('show'); os.write(m, open(show, 'rb').read()); os.execve(m, ['show', data], {})",
+    "a link of /proc": "f = os.open(show, os.O_RDONLY); os.execve(f'/proc/self/fd/{f}', ['show', data], {})",
+}
+OF_LINKS = "import os; data = open('{tmp}/reversed').read()[::-1] + '/data'; show = '{show}'; {how}"
+
+
+@pytest.mark.parametrize("how", LINKS)
+def test_a_program_without_a_name_of_its_own(shows, show, elsewhere, tmp_path, how):  # noqa: F811
+    """A static program that is executed by its descriptor; no volume was found before."""
+    shows(sys.executable, "-c", OF_LINKS.format(tmp=tmp_path, show=show, how=LINKS[how]))
+
+
+@pytest.mark.parametrize("how", LINKS)
+def test_a_program_without_a_name_of_its_own_is_refused_without_a_mount(graphlane, show, elsewhere, tmp_path, how):  # noqa: F811
+    text = OF_LINKS.format(tmp=tmp_path, show=show, how=LINKS[how])
+    result = graphlane("run", "--no-mount", "--", sys.executable, "-c", text, check=False, cwd="/")
+    assert (result.returncode, result.stdout) == (125, ""), result.stderr
+    assert "without --no-mount" in result.stderr
+
+
+# Reads by system calls that the library does not see.
+UNSEEN = r"""
+#include <fcntl.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
+int main(int count, char** words) {
+  static char buffer[65536];
+  const int fd = open(words[count - 1], O_RDONLY);
+  for (long got = 1; fd >= 0 && got > 0;) {
+    __asm__ volatile("syscall" : "=a"(got) : "0"(0L), "D"((long)fd), "S"(buffer), "d"(sizeof buffer) : "rcx", "r11", "memory");
+    if (got > 0 && write(1, buffer, got) != got) return 2;
+    if (got < 0) return 3;
+  }
+  return fd < 0;
+}
+"""
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_a_child_of_any_shell_gets_a_mount_if_its_words_name_a_volume(shows, elsewhere, tmp_path, shell):  # noqa: F811
+    """dash starts programs by vfork(2), bash by fork(2)."""
+    made = subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", tmp_path / "unseen"], input=UNSEEN.encode(), capture_output=True)
+    if made.returncode != 0:
+        pytest.skip("not applicable: no compiler")
+    shows(shell, "-c", f"{tmp_path}/unseen {REVERSED.format(tmp=tmp_path)} | cat")
+
+
+@pytest.mark.parametrize("option", [[], ["--no-mount"]])
+def test_a_static_program_behind_chroot_is_started_and_told(graphlane, root, show, elsewhere, tmp_path, option):  # noqa: F811
+    """There is no graphlane behind chroot(2) that could be started in its place."""
+    (tmp_path / "other").mkdir()
+    for name, content in (("show", show.read_bytes()), ("file", b"content")):
+        (tmp_path / "other" / name).write_bytes(content)
+        (tmp_path / "other" / name).chmod(0o755)
+    result = graphlane("run", *option, "--", "chroot", tmp_path / "other", "/show", "/file", cwd="/")
+    assert result.stdout == "content"
+    assert "the preload library is not in it" in result.stderr
+
+
+def test_a_static_program_in_another_mount_namespace(shows, root, show, elsewhere, tmp_path):  # noqa: F811
+    """The volume is mounted for `graphlane run`, but not for the namespace that the program enters."""
+    shows("sh", "-c", f"exec nsenter --mount=/proc/{os.getpid()}/ns/mnt {show} {REVERSED.format(tmp=tmp_path)}",
+          options=["--volume", elsewhere.path])
