@@ -16,8 +16,10 @@
 // next build of the same grid does. A power failure is not guarded against.
 //
 // The default number of partitions is that of `preprocess` without -p: one for each 2^20 vertices,
-// rounded down, at least one (where `preprocess` would divide by zero). Selective scheduling needs
-// more; GridGraph's paper uses 4 to 32.
+// rounded down, at least one (where `preprocess` would divide by zero). Above 32 a grid has no more
+// of them than leave 256 edges for an average block: each block is a file, and GridGraph wants also
+// the empty ones. That concerns only graphs with fewer edges than vertices. Selective scheduling
+// needs more partitions; GridGraph's paper uses 4 to 32.
 #pragma once
 
 #include <cstdint>

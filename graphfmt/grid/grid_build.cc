@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -20,6 +21,8 @@ namespace graphlane {
 namespace {
 
 constexpr uint64_t kChunkVertices = uint64_t{1} << 20;  // GridGraph's CHUNKSIZE
+constexpr uint64_t kPartitionsAnyway = 32;              // of a grid with few edges
+constexpr uint64_t kBlockEdgesMin = 256;                // on average, beyond those
 constexpr uint64_t kReaderBytesMax = uint64_t{64} << 20;
 constexpr uint64_t kGroupBytesMin = uint64_t{1} << 20;
 constexpr uint64_t kGroupBytesMax = uint64_t{256} << 20;
@@ -75,7 +78,7 @@ class GridBuilder : public EdgeSink {
         run_bytes_(run_bytes),
         staging_(std::move(staging)),
         plan_(plan) {
-    if (options.vertices != 0) set_layout(options.vertices);
+    set_layout_if_known();
   }
 
   // Errors name the output, and not where it is built.
@@ -101,12 +104,12 @@ class GridBuilder : public EdgeSink {
     if (filling_bytes_ > 0) close_run();
     if (auto settled = settle(); !settled) return settled.error();
     if (!layout_) {
-      set_layout(read->vertex_count);
+      set_layout(read->vertex_count, read->edge_count);
       auto plan = plan_memory(options_, run_bytes_, layout_->block_count());
       if (!plan) return plan.error();
       plan_.threads = plan->threads;
-      if (auto sorted = sort_stored_runs(); !sorted) return sorted.error();
     }
+    if (auto sorted = sort_stored_runs(); !sorted) return sorted.error();
     return finish(*read);
   }
 
@@ -131,7 +134,7 @@ class GridBuilder : public EdgeSink {
   Outcome<void> settle() override {
     while (std::optional<FullRun> full = next_full()) {
       RunBuffers buffers;
-      if (layout_) {
+      if (full->is_to_be_sorted) {
         if (auto taken = take_spare(buffers.edges); !taken) return taken;
         if (auto sorted = sort(full->edges, full->bytes, buffers); !sorted) return sorted;
         give_spare(std::move(full->edges));
@@ -149,13 +152,24 @@ class GridBuilder : public EdgeSink {
     size_t index = 0;
     size_t bytes = 0;
     Buffer edges;
+    bool is_to_be_sorted = false;  // the layout is known
   };
 
-  void set_layout(uint64_t vertex_count) {
+  void set_layout(uint64_t vertex_count, uint64_t edge_count) {
     vertex_count_ = vertex_count;
-    layout_.emplace(vertex_count, choose_partitions(vertex_count, options_.partitions));
+    layout_.emplace(vertex_count, choose_partitions(vertex_count, edge_count, options_.partitions));
     MutexLock lock(mu_);
     block_edge_counts_.assign(layout_->block_count(), 0);
+  }
+
+  // Sets the layout as soon as more edges cannot change it.
+  void set_layout_if_known() {
+    if (layout_ || options_.vertices == 0) return;
+    const uint64_t edge_count = run_count_ * (run_bytes_ / edge_bytes_);
+    const auto choose = [&](uint64_t edges) {
+      return choose_partitions(options_.vertices, edges, options_.partitions);
+    };
+    if (choose(edge_count) == choose(UINT64_MAX)) set_layout(options_.vertices, edge_count);
   }
 
   // Without a vertex count the number of blocks may be unknown; then the table's
@@ -168,8 +182,12 @@ class GridBuilder : public EdgeSink {
   }
 
   void close_run() {
+    const size_t run = run_count_++;
+    set_layout_if_known();
+    if (!layout_) unsorted_.push_back(run);
     MutexLock lock(mu_);
-    full_.push_back({run_count_++, std::exchange(filling_bytes_, 0), std::move(filling_)});
+    full_.push_back(
+        {run, std::exchange(filling_bytes_, 0), std::move(filling_), layout_.has_value()});
   }
 
   std::optional<FullRun> next_full() {
@@ -217,11 +235,13 @@ class GridBuilder : public EdgeSink {
     return {};
   }
 
-  // For a vertex count that only the whole input told.
+  // Those that came before the layout was known.
   Outcome<void> sort_stored_runs() {
-    Progress progress("sort", run_count_, false);
-    return for_each_index<RunBuffers>(plan_.threads, run_count_,
-                                      [&](size_t run, RunBuffers& sorted) -> Outcome<void> {
+    if (unsorted_.empty()) return {};
+    Progress progress("sort", unsorted_.size(), false);
+    return for_each_index<RunBuffers>(plan_.threads, unsorted_.size(),
+                                      [&](size_t index, RunBuffers& sorted) -> Outcome<void> {
+                                        const size_t run = unsorted_[index];
                                         Buffer edges;
                                         if (auto taken = take_spare(edges); !taken) return taken;
                                         auto bytes = store_->take(run, edges);
@@ -292,12 +312,15 @@ class GridBuilder : public EdgeSink {
   std::optional<RunStore> store_;  // thread-safe
   // Changed before the first edge, or after the last.
   MemoryPlan plan_;
+  // Set once: before the first edge, after the last, or by take(). Another thread reads it after it
+  // got a run that is to be sorted.
   uint64_t vertex_count_ = 0;
   std::optional<GridLayout> layout_;
   // take() only: one thread at a time.
   Buffer filling_;
   size_t filling_bytes_ = 0;
   size_t run_count_ = 0;
+  std::vector<size_t> unsorted_;
   Mutex mu_;
   std::vector<FullRun> full_ GUARDED_BY(mu_);
   std::vector<Buffer> spare_ GUARDED_BY(mu_);
@@ -325,10 +348,11 @@ Outcome<void> may_become_grid(const std::string& dir) {
   return make_error(EEXIST, "{}: not a grid, so it is not overwritten", dir);
 }
 
-uint32_t choose_partitions(uint64_t vertex_count, uint32_t partitions) {
+uint32_t choose_partitions(uint64_t vertex_count, uint64_t edge_count, uint32_t partitions) {
   if (partitions != 0) return partitions;
-  return static_cast<uint32_t>(
-      std::clamp<uint64_t>(vertex_count / kChunkVertices, 1, kPartitionsMax));
+  const uint64_t wanted = std::clamp<uint64_t>(vertex_count / kChunkVertices, 1, kPartitionsMax);
+  const auto affordable = static_cast<uint64_t>(std::sqrt(edge_count / kBlockEdgesMin));
+  return static_cast<uint32_t>(std::min(wanted, std::max(kPartitionsAnyway, affordable)));
 }
 
 Outcome<GridSummary> build_grid(const GridOptions& options) {
@@ -336,7 +360,7 @@ Outcome<GridSummary> build_grid(const GridOptions& options) {
     if (auto checked = check(options); !checked) return checked.error();
     const size_t run_bytes =
         options.run_edges == 0 ? kRunBytes : options.run_edges * edge_size_bytes(options.weighted);
-    const size_t partitions = choose_partitions(options.vertices, options.partitions);
+    const size_t partitions = choose_partitions(options.vertices, UINT64_MAX, options.partitions);
     auto plan = plan_memory(options, run_bytes, partitions * partitions);
     if (!plan) return plan.error();
     auto staging = Staging::create(options.output, Staging::Kind::kDirectory, options.overwrite);

@@ -62,7 +62,7 @@ class GridLayout {
   Divider by_small_;
 };
 
-// `partitions` of 0: what build_grid() chooses for so many vertices.
-uint32_t choose_partitions(uint64_t vertex_count, uint32_t partitions);
+// `partitions` of 0: what build_grid() chooses. With more edges it never chooses fewer.
+uint32_t choose_partitions(uint64_t vertex_count, uint64_t edge_count, uint32_t partitions);
 
 }  // namespace graphlane

@@ -171,7 +171,7 @@ class GridPropertyTest : public GridTest, public testing::WithParamInterface<uns
     auto summary = build_grid(o);
     ASSERT_TRUE(summary) << summary.error().text;
     const uint32_t count = o.vertices != 0 ? vertex_count : used;
-    const uint32_t partitions = choose_partitions(count, o.partitions);
+    const uint32_t partitions = choose_partitions(count, edges.size(), o.partitions);
     const auto model = model_grid(edges, count, partitions, o.run_edges);
     const auto files = files_of(o.output);
     ASSERT_EQ(files.size(), model.size());
@@ -247,11 +247,53 @@ TEST_F(GridTest, ManyMoreBlocksThanFileDescriptors) {
 }
 
 TEST_F(GridTest, ChoosesPartitionsAsPreprocessDoes) {
-  EXPECT_EQ(choose_partitions(1, 0), 1u);
-  EXPECT_EQ(choose_partitions((1 << 20) - 1, 0), 1u);
-  EXPECT_EQ(choose_partitions(5 << 20, 0), 5u);
-  EXPECT_EQ(choose_partitions(kVertexCountMax, 0), 2047u);
-  EXPECT_EQ(choose_partitions(5 << 20, 3), 3u);
+  EXPECT_EQ(choose_partitions(1, 1, 0), 1u);
+  EXPECT_EQ(choose_partitions((1 << 20) - 1, 1, 0), 1u);
+  EXPECT_EQ(choose_partitions(5 << 20, 1, 0), 5u);
+  EXPECT_EQ(choose_partitions(5 << 20, 1, 3), 3u);
+  for (const uint64_t vertices : {uint64_t{33} << 20, uint64_t{1} << 30, kVertexCountMax}) {
+    EXPECT_EQ(choose_partitions(vertices, vertices, 0), vertices >> 20);
+    EXPECT_EQ(choose_partitions(vertices, UINT64_MAX, 0), vertices >> 20);
+  }
+}
+
+// Each block is a file, and a grid of 2^31 vertices would have four million of them.
+TEST_F(GridTest, ChoosesFewerPartitionsForFewEdges) {
+  EXPECT_EQ(choose_partitions(kVertexCountMax, 2, 0), 32u);
+  EXPECT_EQ(choose_partitions(kVertexCountMax, 256 * 100 * 100, 0), 100u);
+  EXPECT_EQ(choose_partitions(kVertexCountMax, 2, 2047), 2047u);
+  for (const uint64_t vertices : {uint64_t{0}, uint64_t{2'000'000'001}}) {
+    GridOptions o = options(write("in", "0 2000000000\n5 7\n"));
+    o.vertices = vertices;
+    o.overwrite = true;
+    auto summary = build_grid(o);
+    ASSERT_TRUE(summary) << summary.error().text;
+    EXPECT_EQ(summary->partitions, 32u);
+    EXPECT_TRUE(check_grid(o.output));
+  }
+}
+
+// The vertex count is known at once, and the partitions only when enough edges have come: some runs
+// are sorted as they come, the others at the end.
+TEST_F(GridTest, IsTheSameIfPartitionsAreChosenMeanwhile) {
+  ASSERT_TRUE(write_rmat({.scale = 20, .edges = 290'000, .seed = 5},
+                         {.path = path("in"), .format = EdgeFormat::kBin}));
+  std::map<std::string, std::string> chosen;
+  for (const uint32_t partitions : {0u, 33u}) {
+    for (const uint64_t budget : {4'000'000u, 200'000'000u}) {
+      GridOptions o = options(path("in"), EdgeFormat::kBin);
+      o.vertices = uint64_t{33} << 20;
+      o.partitions = partitions;
+      o.run_edges = 20'000;
+      o.memory_budget_bytes = budget;
+      o.overwrite = true;
+      auto summary = build_grid(o);
+      ASSERT_TRUE(summary) << summary.error().text;
+      EXPECT_EQ(summary->partitions, 33u);
+      if (chosen.empty()) chosen = files_of(o.output);
+      EXPECT_TRUE(files_of(o.output) == chosen) << partitions << ", " << budget << " bytes";
+    }
+  }
 }
 
 TEST_F(GridTest, RefusesAnExistingOutputAndLeavesItAlone) {
