@@ -550,6 +550,9 @@ Outcome<void> parse_columns_option(const std::string& text, EdgeColumns* columns
     if (at == end || *at != ',') break;
     ++at;
   }
+  if (count >= 2 && columns->source == columns->target) {
+    return make_error(EINVAL, "'{}': source and target are one column", text);
+  }
   if (at == end && count >= 2 && !text.ends_with(',')) return {};
   return make_error(
       EINVAL, "'{}': columns are SOURCE,TARGET or SOURCE,TARGET,WEIGHT, counted from 1", text);

@@ -112,6 +112,9 @@ Outcome<size_t> ByteSource::decode(char* to, size_t length) {
       if (!*more) break;
     }
     auto step = decoder_->decode(raw(), to + done, length - done);
+    if (!step && step.error().code == E2BIG) {
+      return make_error(EINVAL, "{}: {}", name_, step.error().text);
+    }
     if (!step) {
       return make_error(EINVAL, "{}: byte {}: corrupt {} data ({})", name_, raw_offset_,
                         name_of(compression_), step.error().text);
@@ -143,11 +146,12 @@ Outcome<bool> ByteSource::next_member() {
     return false;
   }
   if (raw().front() == '\0') {
-    if (auto zeros = expect_zeros(); !zeros) return zeros.error();
-    ended_ = true;
-    return false;
+    auto more = skip_zeros();
+    if (!more) return more.error();
+    ended_ = !*more;
+    if (ended_) return false;
   }
-  if (compression_of(raw()) != compression_) {
+  if (!may_follow(raw(), compression_)) {
     return make_error(
         EINVAL, "{}: byte {}: what follows the end of the {} data is no {} data (`{}` tells more)",
         name_, raw_offset_, name_of(compression_), name_of(compression_),
@@ -160,11 +164,20 @@ Outcome<bool> ByteSource::next_member() {
   return true;
 }
 
-// Tapes and block devices pad so.
-Outcome<void> ByteSource::expect_zeros() {
+// Tapes and block devices pad so, to the end. Between xz streams there may be zeros, four at a time.
+// Whether there is more than zeros.
+Outcome<bool> ByteSource::skip_zeros() {
+  uint64_t skipped = 0;
   while (true) {
     const std::string_view rest = raw();
     const size_t zeros = std::min(rest.find_first_not_of('\0'), rest.size());
+    skipped += zeros;
+    if (zeros < rest.size() && compression_ == Compression::kXz && skipped % 4 == 0) {
+      raw_at_ += zeros;
+      raw_offset_ += zeros;
+      if (auto filled = fill_raw(); !filled) return filled.error();
+      return true;
+    }
     if (zeros < rest.size()) {
       return make_error(EINVAL,
                         "{}: byte {}: neither {} data nor zeros behind the end of the {} data",
@@ -172,7 +185,7 @@ Outcome<void> ByteSource::expect_zeros() {
     }
     raw_at_ += zeros;
     raw_offset_ += zeros;
-    if (file_ended_) return {};
+    if (file_ended_) return false;
     if (auto filled = fill_raw(); !filled) return filled.error();
   }
 }

@@ -49,7 +49,7 @@ class ByteSource {
   Outcome<size_t> read_file(char* to, size_t length);
   Outcome<size_t> decode(char* to, size_t length);
   Outcome<bool> next_member();
-  Outcome<void> expect_zeros();
+  Outcome<bool> skip_zeros();
   std::string_view raw() const { return {raw_.data() + raw_at_, raw_end_ - raw_at_}; }
 
   std::string name_;

@@ -5,9 +5,11 @@
 #include <lzma.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <climits>
+#include <cstring>
 
 namespace graphlane {
 namespace {
@@ -101,7 +103,15 @@ class ZstdDecoder : public Decoder {
     ZSTD_inBuffer from{in.data(), in.size(), 0};
     ZSTD_outBuffer to{out, room, 0};
     const size_t left = ::ZSTD_decompressStream(context_, &to, &from);
-    if (::ZSTD_isError(left)) return codec_error(::ZSTD_getErrorName(left));
+    if (::ZSTD_isError(left)) {
+      if (::ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge) {
+        return make_error(
+            E2BIG,
+            "zstd data with a window of more than 128 MiB: `zstd -dc --long=31 FILE | "
+            "graphlane convert - OUT` reads it");
+      }
+      return codec_error(::ZSTD_getErrorName(left));
+    }
     return DecodedStep{from.pos, to.pos, left == 0};
   }
 
@@ -161,13 +171,32 @@ class Lz4Decoder : public Decoder {
   LZ4F_dctx* context_ = nullptr;
 };
 
+constexpr std::string_view kLz4Magic = "\x04\x22\x4d\x18"sv;
+
 // 0x184D2A50 to 0x184D2A5F: frames that zstd and lz4 skip.
 bool is_skippable_frame(std::string_view head) {
   return head.size() >= 4 && (static_cast<unsigned char>(head[0]) & 0xf0) == 0x50 &&
          head.substr(1, 3) == "\x2a\x4d\x18"sv;
 }
 
+// The compression of the first frame behind skippable ones; zstd, if that frame cannot be seen.
+Compression compression_behind_skippable(std::string_view head) {
+  constexpr size_t kFrameHead = 8;
+  while (is_skippable_frame(head)) {
+    uint32_t length = 0;
+    if (head.size() >= kFrameHead) std::memcpy(&length, head.data() + 4, sizeof length);
+    head.remove_prefix(std::min(head.size(), kFrameHead + length));
+  }
+  return head.starts_with(kLz4Magic) ? Compression::kLz4 : Compression::kZstd;
+}
+
 }  // namespace
+
+bool may_follow(std::string_view head, Compression compression) {
+  if (compression_of(head) == compression) return true;
+  return is_skippable_frame(head) &&
+         (compression == Compression::kZstd || compression == Compression::kLz4);
+}
 
 Compression compression_of(std::string_view head) {
   if (head.starts_with("\x1f\x8b\x08"sv)) return Compression::kGzip;
@@ -175,11 +204,12 @@ Compression compression_of(std::string_view head) {
                        "7zXZ\0"sv)) {
     return Compression::kXz;
   }
-  if (head.starts_with("\x28\xb5\x2f\xfd"sv) || is_skippable_frame(head)) return Compression::kZstd;
+  if (head.starts_with("\x28\xb5\x2f\xfd"sv)) return Compression::kZstd;
+  if (is_skippable_frame(head)) return compression_behind_skippable(head);
   if (head.starts_with("BZh"sv) && head.size() > 3 && head[3] >= '1' && head[3] <= '9') {
     return Compression::kBzip2;
   }
-  if (head.starts_with("\x04\x22\x4d\x18"sv)) return Compression::kLz4;
+  if (head.starts_with(kLz4Magic)) return Compression::kLz4;
   // No magic: the usual properties, a dictionary of 4 KiB to 4 GiB, and a size that is unknown.
   if (head.starts_with("\x5d\0\0"sv) && head.size() >= 13 &&
       head.substr(5, 8) == "\xff\xff\xff\xff\xff\xff\xff\xff"sv) {

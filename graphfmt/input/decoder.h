@@ -21,6 +21,8 @@ enum class Compression { kNone, kGzip, kXz, kLzma, kZstd, kBzip2, kLz4, kZlib };
 // may be short.
 Compression compression_of(std::string_view head);
 std::string_view name_of(Compression compression);
+// Whether `head` begins another member or frame behind one of `compression`.
+bool may_follow(std::string_view head, Compression compression);
 
 struct DecodedStep {
   size_t taken = 0;    // bytes of the input
@@ -33,7 +35,8 @@ class Decoder {
   virtual ~Decoder() = default;
 
   // Decodes some of `in` to `out`. Neither may be empty, but that `in` is at the end of the file.
-  // The error's text is the library's reason alone, "incorrect data check".
+  // The error's text is the library's reason alone, "incorrect data check"; E2BIG: sound data that
+  // need too much memory, and what reads them.
   virtual Outcome<DecodedStep> decode(std::string_view in, char* out, size_t room) = 0;
 
   // Prepares for the next member.

@@ -65,14 +65,22 @@ Outcome<void> check_look(const ByteSource& source, const EdgeListOptions& option
   if (auto kind = foreign_kind(options.path, head, is_binary_format(format))) {
     return make_error(EINVAL, "{}: {}", path, *kind);
   }
+  if (source.compression() != Compression::kNone && compression_of(head) != Compression::kNone) {
+    return make_error(EINVAL,
+                      "{}: is {} data within {} data: `{} -dc FILE | graphlane convert - OUT` "
+                      "reads it",
+                      path, name_of(compression_of(head)), name_of(source.compression()),
+                      name_of(source.compression()));
+  }
+  if (auto lacks = why_incomplete(head, is_binary_format(format)))
+    return make_error(EINVAL, "{}: {}", path, *lacks);
   const uint64_t size_bytes = source.compression() == Compression::kNone ? source.size_bytes() : 0;
   if (is_binary_format(format)) {
     if (is_text(head)) {
-      return make_error(
-          EINVAL,
-          "{}: is text: leave --from {} out, or name the text's format (--as-given believes that "
-          "it is binary)",
-          path, name_of(format));
+      return make_error(EINVAL,
+                        "{}: is text: --from snap, csv or another format of text reads it "
+                        "(--as-given believes that it is binary)",
+                        path);
     }
     EdgeListOptions looked = options;
     looked.format = format;

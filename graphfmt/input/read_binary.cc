@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "graphfmt/input/edge_source.h"
+#include "graphfmt/input/list_head.h"
 #include "graphfmt/input/weights.h"
 #include "graphfmt/output/snap_text.h"
 #include "graphfmt/sort/line.h"
@@ -24,6 +25,7 @@ struct BinaryPiece {
   size_t names_bytes = 0;
   uint64_t offset = 0;  // in the file
   uint32_t vertex_max = 0;
+  ListHead head;  // if it begins the list
 };
 
 // A piece costs its records, perhaps twice, and, in a following writer, up to four times that in
@@ -59,6 +61,11 @@ class BinaryReader {
     line.unload = [this](BinaryPiece& piece) -> Outcome<void> {
       summary_.vertex_count = std::max(summary_.vertex_count, uint64_t{piece.vertex_max} + 1);
       const size_t count = piece.batch.edge_count;
+      if (piece.offset == 0) {
+        head_ = piece.head;
+      } else {
+        head_.add_later(piece.vertex_max);
+      }
       if (target_.names != nullptr) {
         summary_.edge_count += count;
         return target_.names->take_names(piece.names.data(), piece.names_bytes, count);
@@ -71,6 +78,7 @@ class BinaryReader {
     };
     if (auto done = line.run(threads_); !done) return done.error();
     if (summary_.edge_count == 0) return make_error(EINVAL, "{}: no edges in it", source_.name());
+    if (auto checked = check_head(); !checked) return checked.error();
     return summary_;
   }
 
@@ -98,9 +106,45 @@ class BinaryReader {
     return batch.edge_count > 0;
   }
 
+  Outcome<void> check_head() {
+    const ListHead::Verdict head =
+        options_.as_given ? ListHead::Verdict::kEdge : head_.judge(summary_.edge_count);
+    if (!options_.as_given && layout_.vertex_bytes == 4 &&
+        head_.is_wide_head(summary_.edge_count)) {
+      return make_error(
+          EINVAL,
+          "{}: begins with counts of 64 bits: `tail -c +9 FILE` leaves one out, `tail "
+          "-c +17 FILE` two (--as-given believes that they are edges)",
+          source_.name());
+    }
+    if (head == ListHead::Verdict::kHead) {
+      return make_error(
+          EINVAL,
+          "{}: its first record counts what follows ({} records): `tail -c +{} FILE | "
+          "graphlane convert --from {} - OUT` leaves it out (--as-given believes that "
+          "it is an edge)",
+          source_.name(), summary_.edge_count - 1, record_bytes_ + 1, name_of(options_.format));
+    }
+    if (head == ListHead::Verdict::kDoubtful) {
+      summary_.notes.push_back(
+          fmt::format("its first record, '{}', may count what follows, and is an edge now (`tail "
+                      "-c +{} FILE` leaves it out)",
+                      head_.text(), record_bytes_ + 1));
+    }
+    return {};
+  }
+
   Outcome<void> work(BinaryPiece& piece) {
-    if (target_.names != nullptr) return make_names(piece);
+    if (target_.names != nullptr) {
+      Outcome<void> made = make_names(piece);
+      if (made && piece.offset == 0) {
+        piece.head.look_at_names(piece.names.data(), piece.names_bytes, layout_.weight.has_value(),
+                                 options_.weight_type);
+      }
+      return made;
+    }
     Outcome<void> made = is_ours_ ? check(piece) : make_ours(piece);
+    if (made && piece.offset == 0) piece.head.look_at(piece.batch);
     return made ? target_.numbers->prepare(piece.batch) : made;
   }
 
@@ -253,6 +297,7 @@ class BinaryReader {
   uint64_t offset_ = 0;
   std::optional<Error> truncated_;
   // unload only: one thread at a time.
+  ListHead head_;
   EdgeListSummary summary_;
 };
 

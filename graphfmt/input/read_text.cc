@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "graphfmt/input/edge_source.h"
+#include "graphfmt/input/list_head.h"
 #include "graphfmt/input/weights.h"
 #include "graphfmt/output/snap_text.h"
 #include "graphfmt/sort/line.h"
@@ -19,20 +20,12 @@ constexpr size_t kTextPieceMax = size_t{4} << 20;
 
 constexpr size_t kTokenShown = 24;  // of a quoted word in a reason
 
-// The first edge of a file, and what the other edges tell of it.
-struct FirstEdge {
-  bool is_known = false;
-  Edge edge{};
-  double weight = 0;
-  uint32_t others_max = 0, others_min = 0;
-};
-
 struct TextPiece {
   Buffer text;  // whole lines, except at the end of the file
   size_t text_bytes = 0;
-  bool overlong = false;  // not a single line end in it
-  bool begins = false;    // the file
-  FirstEdge first;
+  bool overlong = false;              // not a single line end in it
+  bool begins = false;                // the file
+  ListHead head;                      // if it begins the file
   bool below = false, above = false;  // edges on either side of the diagonal
   SnapParsed parsed;
   size_t names_bytes = 0;
@@ -111,6 +104,10 @@ class TextReader {
       NamesParsed names = parse_names(text, plan_.dialect, batch.records.data());
       piece.parsed = std::move(names.lines);
       piece.names_bytes = names.names_bytes;
+      if (piece.begins) {
+        piece.head.look_at_names(batch.records.data(), piece.names_bytes, options_.weighted,
+                                 options_.weight_type);
+      }
       return {};
     }
     piece.parsed = plan_.quick ? parse_snap(text, plan_.dialect.numbers, batch.records.data())
@@ -119,7 +116,7 @@ class TextReader {
     batch.weight_type = options_.weight_type;
     batch.edge_count = piece.parsed.edge_count;
     if (plan_.mirror) count_halves(piece);
-    if (piece.begins) piece.first = look_at_first_edge(batch);
+    if (piece.begins) piece.head.look_at(batch);
     if (plan_.target_offset != 0) shift_targets(piece);
     return target_.numbers->prepare(batch);
   }
@@ -136,43 +133,11 @@ class TextReader {
     }
   }
 
-  // Looks at the first edge apart: it may be a head, 'VERTICES EDGES' or 'ROWS COLUMNS ENTRIES'.
-  static FirstEdge look_at_first_edge(const EdgeBatch& batch) {
-    FirstEdge first{.others_min = UINT32_MAX};
-    const char* at = batch.records.data();
-    for (size_t i = 0; i < batch.edge_count; ++i, at += batch.edge_bytes()) {
-      Edge edge;
-      std::memcpy(&edge, at, sizeof edge);
-      if (i == 0) {
-        first.is_known = true;
-        first.edge = edge;
-        if (batch.weighted) {
-          char weight[8];
-          convert_weight(at + sizeof edge, batch.weight_type, weight, WeightType::kFloat64);
-          std::memcpy(&first.weight, weight, sizeof weight);
-        }
-        continue;
-      }
-      first.others_max = std::max({first.others_max, edge.source, edge.target});
-      first.others_min = std::min({first.others_min, edge.source, edge.target});
+  ListHead::Verdict judge_head() const {
+    if (plan_.declared_lines || plan_.format == EdgeFormat::kKonect || options_.as_given) {
+      return ListHead::Verdict::kEdge;
     }
-    return first;
-  }
-
-  // Whether the first line counts what follows. An edge that does so by chance is rare.
-  bool begins_with_head() const {
-    constexpr uint64_t kEdgesToJudge = 3;
-    const uint64_t others = summary_.edge_count - 1;
-    if (!first_.is_known || plan_.declared_lines || plan_.format == EdgeFormat::kKonect ||
-        options_.as_given || others < kEdgesToJudge) {
-      return false;
-    }
-    const auto counts_vertices = [&](uint32_t number) {
-      return number > first_.others_max || (number == first_.others_max && first_.others_min > 0);
-    };
-    if (!counts_vertices(first_.edge.source)) return false;
-    if (!options_.weighted) return first_.edge.target == others;
-    return counts_vertices(first_.edge.target) && first_.weight == static_cast<double>(others);
+    return head_.judge(summary_.edge_count);
   }
 
   // They fit, because the plan has checked the sum.
@@ -226,9 +191,9 @@ class TextReader {
     summary_.edge_count += parsed.edge_count;
     if (parsed.edge_count == 0) return {};
     if (piece.begins) {
-      first_ = piece.first;
+      head_ = piece.head;
     } else {
-      first_.others_max = std::max(first_.others_max, parsed.vertex_max);
+      head_.add_later(parsed.vertex_max);
     }
     below_ |= piece.below;
     above_ |= piece.above;
@@ -248,7 +213,8 @@ class TextReader {
                         source_.name(), line_count_ + 1, summary_.edge_count, declared);
     }
     if (summary_.edge_count == 0) return make_error(EINVAL, "{}: no edges in it", source_.name());
-    if (begins_with_head()) {
+    const ListHead::Verdict head = judge_head();
+    if (head == ListHead::Verdict::kHead) {
       return make_error(EINVAL,
                         "{}: its first line counts what follows ({} lines): --header skips it "
                         "(--as-given believes that it is an edge)",
@@ -256,6 +222,11 @@ class TextReader {
     }
     if (plan_.declared_vertices) summary_.vertex_count = *plan_.declared_vertices;
     summary_.notes = plan_.notes;
+    if (head == ListHead::Verdict::kDoubtful) {
+      summary_.notes.push_back(fmt::format(
+          "its first line, '{}', may count what follows, and is an edge now (--header skips it)",
+          head_.text()));
+    }
     if (plan_.noted_lines && *plan_.noted_lines != summary_.edge_count) {
       summary_.notes.push_back(fmt::format("{} edges, but the head of the file says {}",
                                            summary_.edge_count, *plan_.noted_lines));
@@ -288,7 +259,7 @@ class TextReader {
   // deliver() only: one thread at a time.
   uint64_t line_count_;
   uint64_t rounded_count_ = 0;
-  FirstEdge first_;  // `others`: of the whole file, but for others_min
+  ListHead head_;
   bool below_ = false, above_ = false;
   EdgeListSummary summary_;
 };

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -58,14 +59,61 @@ constexpr ForeignMagic kForeignBinary[] = {
     {512, "\x89HDF\r\n\x1a\n"sv, "an HDF5 file", "write its columns as CSV with h5py or pandas"},
     {0, "FEA1"sv, "a Feather file", "write it as CSV with pyarrow or pandas"},
     {0, "MATLAB "sv, "a MATLAB file", "write it as Matrix Market with scipy.io.mmwrite"},
+    {0, "RZIP"sv, "rzip data", "`rzip -dk {}` unpacks it"},
+    {0, "LRZI"sv, "lrzip data", "`lrzip -d {}` unpacks it"},
+    {0, "7kSt"sv, "a ZPAQ archive", "`zpaq x {}` extracts what is in it"},
+    {0, "MSCF"sv, "a cabinet archive", "`cabextract {}` extracts what is in it"},
+    {0, "xar!"sv, "an xar archive", "extract the edge list from it"},
+    {0, "MSWIM\0\0\0"sv, "a WIM archive", "extract the edge list from it"},
+    {7, "**ACE**"sv, "an ACE archive", "extract the edge list from it"},
+    {0, "hsqs"sv, "a SquashFS image", "mount it, and name the edge list in it"},
+    {32769, "CD001"sv, "a disk image", "mount it, and name the edge list in it"},
+    {0, "\xed\xab\xee\xdb"sv, "an RPM package", "`rpm2cpio {} | cpio -i` extracts what is in it"},
+    {0, "070701"sv, "a cpio archive", "`cpio -i < {}` extracts what is in it"},
+    {0, "070702"sv, "a cpio archive", "`cpio -i < {}` extracts what is in it"},
+    {0, "070707"sv, "a cpio archive", "`cpio -i < {}` extracts what is in it"},
+    {0, "Salted__"sv, "data encrypted by OpenSSL", "decrypt it first"},
+    {0, "-----BEGIN PGP"sv, "a PGP message", "`gpg -d {} | graphlane convert - OUT` reads it"},
+    {0, "age-encryption.org/"sv, "data encrypted by age",
+     "`age -d {} | graphlane convert - OUT` reads it"},
+    {0, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"sv, "an Office document of the old format",
+     "write the sheet as CSV"},
+    {0, "CDF\x01"sv, "a netCDF file", "write its columns as CSV"},
+    {0, "CDF\x02"sv, "a netCDF file", "write its columns as CSV"},
+    {0, "RDX2\n"sv, "data of R", "write them with R's write.csv"},
+    {0, "RDX3\n"sv, "data of R", "write them with R's write.csv"},
+    {0, "X\n\0\0\0"sv, "data of R", "write them with R's write.csv"},
+    {8, "DUCK"sv, "a DuckDB database",
+     "`duckdb {} -c \"COPY (SELECT …) TO 'list.csv'\"` makes CSV of a table"},
+    {16, "\xde\xc0\xef\xbe"sv, "an LMDB database", "write its edges as CSV"},
+    {0, "\x89PNG\r\n\x1a\n"sv, "a picture", "name the edge list"},
+    {0, "GIF8"sv, "a picture", "name the edge list"},
+    {0, "\xff\xd8\xff"sv, "a picture", "name the edge list"},
+    {0, "\xca\xfe\xba\xbe"sv, "a program", "name the edge list"},
+    {0, "\0asm"sv, "a program", "name the edge list"},
 };
 
 constexpr std::string_view kPickle = "a pickle of Python";
 constexpr std::string_view kPickleRemedy =
     "load it with the program that wrote it, and write its edges as CSV";
 
+constexpr std::string_view kZlib = "zlib data";
+constexpr std::string_view kZlibRemedy =
+    "`python3 -c \"import sys, zlib; sys.stdout.buffer.write(zlib.decompress(open('{}', "
+    "'rb').read()))\" | graphlane convert - OUT` reads it";
+
 // Magics of three bytes or fewer: where text is expected.
 constexpr ForeignMagic kForeignText[] = {
+    {0, "\x78\x01"sv, kZlib, kZlibRemedy},
+    {0, "\x78\x5e"sv, kZlib, kZlibRemedy},
+    {0, "\x78\x9c"sv, kZlib, kZlibRemedy},
+    {0, "\x78\xda"sv, kZlib, kZlibRemedy},
+    {0, "\x1f\x1e"sv, "pack data", "`pcat {} | graphlane convert - OUT` reads it"},
+    {0, "\x1f\xa0"sv, "compress data of the LZH kind",
+     "`zcat {} | graphlane convert - OUT` reads it"},
+    {0, "\x60\xea"sv, "an ARJ archive", "extract the edge list from it"},
+    {0, "\xc7\x71"sv, "a cpio archive", "`cpio -i < {}` extracts what is in it"},
+    {0, "#!/"sv, "a script", "name the edge list"},
     {0, "\x1f\x9d"sv, "compress data", "`zcat {} | graphlane convert - OUT` reads it"},
     {0, "ORC"sv, "an ORC file", "write its columns as CSV"},
     {0, "%PDF-"sv, "a PDF document", "name the edge list"},
@@ -115,6 +163,19 @@ constexpr ForeignMagic kForeignWords[] = {
     {0, "{"sv, "JSON", "write its edges as CSV, with jq -r '… | @csv'"},
     {0, "["sv, "JSON", "write its edges as CSV, with jq -r '… | @csv'"},
     {0, "creator \""sv, "a GML file", "write it as an edge list with networkx or igraph"},
+    {0, "nodedef>"sv, "a GDF file", "write it as an edge list with igraph or Gephi"},
+    {0, "@nodes"sv, "a LEMON graph", "write it as an edge list"},
+    {0, ">>graph6<<"sv, "a graph6 file", "write it as an edge list with networkx"},
+    {0, ">>sparse6<<"sv, "a sparse6 file", "write it as an edge list with networkx"},
+    {0, "*node data"sv, "a VNA file", "write it as an edge list"},
+    {0, "*edges"sv, "a Pajek file", "write it as an edge list with networkx or igraph"},
+    {0, "*arcs"sv, "a Pajek file", "write it as an edge list with networkx or igraph"},
+    {0, "@relation"sv, "an ARFF file", "write its columns as CSV"},
+    {0, "insert into"sv, "SQL", "load it into a database, and write the table as CSV"},
+    {0, "create table"sv, "SQL", "load it into a database, and write the table as CSV"},
+    {0, "begin 644 "sv, "uuencoded data", "`uudecode -o - {} | graphlane convert - OUT` reads it"},
+    {0, "mime-version:"sv, "a mail message", "save the edge list that is in it"},
+    {0, "diff --git"sv, "a patch", "name the edge list"},
     {0, "digraph"sv, "a graph of Graphviz", "write it as an edge list with networkx"},
     {0, "strict "sv, "a graph of Graphviz", "write it as an edge list with networkx"},
 };
@@ -188,10 +249,25 @@ bool is_tar(std::string_view head) {
   return sum == stored;
 }
 
-// UTF-16 without a byte order mark: one of the two bytes of an ASCII character is zero.
+bool is_ascii_text(char c) {
+  return (c >= 0x20 && c < 0x7f) || c == '\t' || c == '\n' || c == '\r';
+}
+
+// UTF-16 and UTF-32 without a byte order mark: the other bytes of an ASCII character are zero.
 std::optional<std::string> utf16_kind(const std::string& path, std::string_view head) {
   constexpr size_t kBytesToJudge = 6;
   if (head.size() < kBytesToJudge) return std::nullopt;
+  for (const size_t at : {0, 3}) {
+    const size_t count = std::min(head.size(), size_t{64}) / 4;
+    bool fits = count > 1;
+    for (size_t i = 0; fits && i < 4 * count; ++i) fits = (i % 4 == at) == is_ascii_text(head[i]);
+    if (!fits) continue;
+    return fmt::format(
+        "is UTF-32 text, which is not read: {}",
+        with_path(at == 0 ? "`iconv -f UTF-32LE -t UTF-8 {} | graphlane convert - OUT` reads it"
+                          : "`iconv -f UTF-32BE -t UTF-8 {} | graphlane convert - OUT` reads it",
+                  path));
+  }
   for (const size_t zero : {0, 1}) {
     bool fits = true;
     for (size_t i = 0; fits && i + 1 < std::min(head.size(), size_t{64}); i += 2) {
@@ -228,10 +304,6 @@ bool is_webgraph(const std::string& path) {
   if (!path.ends_with(".graph")) return false;
   struct stat st;
   return ::stat((path.substr(0, path.size() - 6) + ".properties").c_str(), &st) == 0;
-}
-
-bool is_ascii_text(char c) {
-  return (c >= 0x20 && c < 0x7f) || c == '\t' || c == '\n' || c == '\r';
 }
 
 template <class T>
@@ -354,7 +426,7 @@ bool looks_big_endian_64(std::string_view head) {
 
 // Whether every second edge ends at vertex 0, as the upper halves of small int64 weights do.
 bool looks_int64_weighted(std::string_view head) {
-  constexpr size_t kRecordBytes = 16, kJudged = 8;
+  constexpr size_t kRecordBytes = 16, kJudged = 3;
   size_t count = 0;
   bool other_target = false;
   for (; head.size() >= kRecordBytes; head.remove_prefix(kRecordBytes), ++count) {
@@ -362,6 +434,50 @@ bool looks_int64_weighted(std::string_view head) {
     other_target |= number_at<uint32_t>(head.data() + 4) != 0;
   }
   return other_target && count >= kJudged;
+}
+
+// Whether every third number is small, or the same one, as int32 weights are behind two vertices.
+bool looks_int32_weighted(std::string_view head) {
+  constexpr size_t kRecordBytes = 12, kJudged = 32, kJudgedEqual = 8;
+  size_t count = 0, larger = 0;
+  uint32_t weight_min = UINT32_MAX, weight_max = 0;
+  for (std::string_view rest = head; rest.size() >= kRecordBytes;
+       rest.remove_prefix(kRecordBytes)) {
+    const auto weight = number_at<uint32_t>(rest.data() + 8);
+    weight_min = std::min(weight_min, weight);
+    weight_max = std::max(weight_max, weight);
+    ++count;
+  }
+  std::array<uint32_t, 3> different = {};
+  size_t different_count = 0;
+  for (std::string_view rest = head; rest.size() >= kRecordBytes;
+       rest.remove_prefix(kRecordBytes)) {
+    for (const size_t at : {0, 4}) {
+      const auto vertex = number_at<uint32_t>(rest.data() + at);
+      larger += vertex > weight_max;
+      const auto end = different.begin() + static_cast<ptrdiff_t>(different_count);
+      if (different_count < different.size() && std::find(different.begin(), end, vertex) == end) {
+        different[different_count++] = vertex;
+      }
+    }
+  }
+  const bool vary = different_count == different.size();
+  return vary && ((count >= kJudgedEqual && weight_min == weight_max) ||
+                  (count >= kJudged && larger > count));
+}
+
+// Whether both halves of the numbers are small, as two numbers of 16 bits are. The lower halves of
+// large numbers are of any size.
+bool looks_16_bit(std::string_view head) {
+  constexpr size_t kNumbersToJudge = 64;
+  constexpr uint32_t kHalfMax = 0x4000;
+  size_t count = 0, two_halves = 0;
+  for (; head.size() >= 4; head.remove_prefix(4), ++count) {
+    const auto number = number_at<uint32_t>(head.data());
+    if ((number & 0xffff) >= kHalfMax || number >> 16 >= kHalfMax) return false;
+    two_halves += (number & 0xffff) != 0 && number >> 16 != 0;
+  }
+  return count >= kNumbersToJudge && two_halves > count / 2;
 }
 
 std::string name_of(const BinaryLayout& layout) {
@@ -437,10 +553,31 @@ std::optional<std::string> foreign_kind(const std::string& path, std::string_vie
 
 bool is_text(std::string_view head) {
   while (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
-  return !head.empty() && std::all_of(head.begin(), head.end(), is_ascii_text);
+  const auto other = static_cast<size_t>(
+      std::count_if(head.begin(), head.end(), [](char c) { return !is_ascii_text(c); }));
+  const bool no_controls = std::none_of(head.begin(), head.end(), [](char c) {
+    return !is_ascii_text(c) && static_cast<unsigned char>(c) < 0x80;
+  });
+  return !head.empty() && no_controls && other <= head.size() / 8;
 }
 
 bool is_binary(std::string_view head) { return head.find('\0') != std::string_view::npos; }
+
+std::optional<std::string> why_incomplete(std::string_view head, bool binary_expected) {
+  constexpr size_t kBytesToJudge = 24, kTextToJudge = 4;
+  const size_t zero = head.find('\0');
+  if (zero == std::string_view::npos) return std::nullopt;
+  if (head.find_first_not_of('\0') == std::string_view::npos) {
+    if (head.size() < kBytesToJudge) return std::nullopt;
+    return "holds zeros alone, as far as it was looked at: is it complete? (--as-given reads it)";
+  }
+  const std::string_view before = head.substr(0, zero);
+  if (binary_expected || before.size() < kTextToJudge ||
+      before.find('\n') == std::string_view::npos || !is_text(before)) {
+    return std::nullopt;
+  }
+  return fmt::format("byte {}: a zero byte in text: is it complete?", zero);
+}
 
 std::optional<std::string> why_not_layout(std::string_view head, uint64_t size_bytes,
                                           const BinaryLayout& layout) {
@@ -476,6 +613,18 @@ std::optional<std::string> why_not_layout(std::string_view head, uint64_t size_b
       return looks_like({4, WeightType::kInt64});
     }
     if (looks_like_floats<float>(head)) return as_floats("f4");
+    if (looks_16_bit(head)) {
+      return fmt::format(
+          "looks like numbers of 16 bits: numpy.fromfile(…, '<u2').astype('<u4').tofile(…) makes "
+          "numbers of 32 bits {}",
+          believed());
+    }
+    if (size_bytes % 12 == 0 && looks_int32_weighted(head)) {
+      return fmt::format(
+          "looks like pairs of 32-bit numbers with int32 weights: numpy.fromfile(…, 'u4,u4,i4')"
+          ".astype('u4,u4,i8').tofile(…) makes int64 weights of them {}",
+          believed());
+    }
     if (looks_like_floats<double>(head)) return as_floats("f8");
     if (looks_big_endian(head)) {
       return fmt::format(
@@ -511,6 +660,13 @@ std::optional<std::string> why_not_layout(std::string_view head, uint64_t size_b
   if (layout.weight && look.any_weight && !look.any_likely_weight && may_be_pairs) {
     return looks_like(pairs);
   }
+  if (layout.weight && look.any_weight && !look.any_likely_weight) {
+    return fmt::format(
+        "its weights are no likely {} numbers: are they whole numbers, or of another byte order, "
+        "or "
+        "before the vertices? {}",
+        graphlane::name_of(*layout.weight), believed());
+  }
   return std::nullopt;
 }
 
@@ -523,12 +679,16 @@ std::string guess_layout(std::string_view head, uint64_t size_bytes) {
   return "--from bin, u32 or u64 says what it is";
 }
 
+bool is_mtx_banner(std::string_view text) {
+  const std::string begin =
+      in_lower_case(text.substr(0, std::string_view("%%matrixmarket").size()));
+  return begin.starts_with("%%matrixmarket") || begin.starts_with("%matrixmarket");
+}
+
 std::optional<EdgeFormat> banner_of(std::string_view head) {
   while (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
   head.remove_prefix(std::min(head.find_first_not_of("\r\n"), head.size()));
-  if (head.starts_with("%%MatrixMarket") || head.starts_with("%MatrixMarket")) {
-    return EdgeFormat::kMtx;
-  }
+  if (is_mtx_banner(head)) return EdgeFormat::kMtx;
   if (head.starts_with("%")) {
     const auto words = columns_of(head.substr(1, std::min(head.find('\n'), head.size()) - 1), ' ');
     if (words[0] == "sym" || words[0] == "asym" || words[0] == "bip") return EdgeFormat::kKonect;

@@ -32,10 +32,14 @@ BinaryLayout layout_of(const EdgeListOptions& options);
 std::optional<std::string> foreign_kind(const std::string& path, std::string_view head,
                                         bool binary_expected);
 
-// Text of ASCII characters alone, or with a UTF-8 byte order mark.
+// Text of ASCII characters, of which up to one in eight may be of another character set; perhaps
+// behind a UTF-8 byte order mark.
 bool is_text(std::string_view head);
 // Bytes that no text has.
 bool is_binary(std::string_view head);
+
+// Zeros where a file that was not written to its end has them; nothing: none were seen.
+std::optional<std::string> why_incomplete(std::string_view head, bool binary_expected);
 
 // Why the bytes do not look like records of `layout`, with the options that read them; nothing if
 // they do. `size_bytes`: of all, 0: unknown.
@@ -46,6 +50,8 @@ std::string guess_layout(std::string_view head, uint64_t size_bytes);
 
 // kAuto becomes what the name and the bytes say; another format is returned as it is.
 EdgeFormat resolve_format(const EdgeListOptions& options, std::string_view head);
+// Whether a text begins so, in capitals or not.
+bool is_mtx_banner(std::string_view text);
 // Another format that the text is one of by its banner, if `format` is not it.
 std::optional<EdgeFormat> banner_of(std::string_view head);
 

@@ -57,6 +57,19 @@ class HeadLines {
   uint64_t count_ = 0;
 };
 
+// Whether lists often have a column of vertices by this name.
+bool is_usual_name(std::string_view word) {
+  for (const std::string_view name :
+       {"source",     "target",   "src",      "dst",     "dest",      "from",      "to",
+        "head",       "tail",     "start",    "end",     "u",         "v",         "id1",
+        "id2",        "id_1",     "id_2",     "node1",   "node2",     "node_1",    "node_2",
+        "fromnodeid", "tonodeid", "from_id",  "to_id",   "source_id", "target_id", "src_id",
+        "dst_id",     "follower", "followee", "subject", "object"}) {
+    if (equals_in_lower_case(word, name)) return true;
+  }
+  return false;
+}
+
 bool is_blank_line(std::string_view line) {
   return line.find_first_not_of(" \t") == std::string_view::npos;
 }
@@ -149,27 +162,40 @@ class TextPlanner {
     }
   }
 
-  // Where words are vertices, a header is an edge like any other: of words, before numbers.
+  // Where words are vertices, a header is an edge like any other: of words, before numbers; or of
+  // the words that columns are called by.
   Outcome<void> check_no_header() const {
+    constexpr size_t kLinesToJudge = 4;
     if (options_.columns.header || options_.as_given) return {};
+    bool is_usual = false, is_mixed = false;
     std::vector<bool> are_numbers;
     HeadLines lines = lines_;
     const char* const comments = plan_.dialect.numbers.comments;
-    for (auto line = lines.peek(); line && are_numbers.size() < 2;
+    for (auto line = lines.peek(); line && are_numbers.size() < kLinesToJudge;
          lines.take(), line = lines.peek()) {
       if (is_blank_line(*line) || (*line)[0] == comments[0] || (*line)[0] == comments[1]) continue;
       const auto columns = columns_of(*line, plan_.dialect.delimiter);
-      const auto is_number = [&](unsigned column) {
-        if (column > columns.size()) return false;
+      const auto word = [&](unsigned column) {
+        if (column > columns.size()) return std::string_view();
         std::string_view text = columns[column - 1];
         if (text.size() > 1 && text.front() == '"') text = text.substr(1, text.size() - 2);
+        return text;
+      };
+      const auto is_number = [](std::string_view text) {
         return !text.empty() && text.find_first_not_of("-0123456789") == std::string_view::npos;
       };
-      const bool source = is_number(plan_.dialect.source), target = is_number(plan_.dialect.target);
-      if (source != target) return {};
-      are_numbers.push_back(source);
+      const std::string_view source = word(plan_.dialect.source),
+                             target = word(plan_.dialect.target);
+      if (are_numbers.empty()) {
+        is_usual = is_usual_name(source) && is_usual_name(target);
+        is_mixed = is_number(source) != is_number(target);
+      }
+      are_numbers.push_back(is_number(source) && is_number(target));
     }
-    if (are_numbers.size() < 2 || are_numbers[0] || !are_numbers[1]) return {};
+    const bool are_words_alone =
+        are_numbers.empty() || are_numbers[0] || are_numbers.size() < (is_mixed ? 3 : 2) ||
+        std::find(are_numbers.begin() + 1, are_numbers.end(), false) != are_numbers.end();
+    if (are_words_alone && !(is_usual && are_numbers.size() > 1)) return {};
     return here("looks like a header: --header skips it (--as-given believes that it is an edge)");
   }
 
@@ -210,8 +236,7 @@ class TextPlanner {
   Outcome<void> plan_mtx() {
     while (lines_.peek() && is_blank_line(*lines_.peek())) lines_.take();
     const auto banner = lines_.peek();
-    if (!banner ||
-        !(banner->starts_with("%%MatrixMarket") || banner->starts_with("%MatrixMarket"))) {
+    if (!banner || !is_mtx_banner(*banner)) {
       return here("does not begin with %%MatrixMarket");
     }
     const auto words = columns_of(*banner, ' ');

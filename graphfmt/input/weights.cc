@@ -75,7 +75,7 @@ WeightFit from_double(double value, char* to, WeightType to_type) {
       if (!(std::abs(value) < 0x1p63)) return WeightFit::kLost;
       const auto nearest = static_cast<int64_t>(std::nearbyint(value));
       put_weight(nearest, to);
-      return static_cast<double>(nearest) == value ? WeightFit::kKept : WeightFit::kRounded;
+      return static_cast<double>(nearest) == value ? WeightFit::kKept : WeightFit::kLost;
     }
   }
   return WeightFit::kNotNumber;

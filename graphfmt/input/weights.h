@@ -22,8 +22,8 @@ constexpr size_t weight_size_bytes(WeightType type) { return type == WeightType:
 
 enum class WeightFit {
   kKept,
-  kRounded,    // a fraction with more digits than the type holds
-  kLost,       // a whole number that the type does not hold: times and the like
+  kRounded,  // a fraction with more digits than the type holds
+  kLost,     // a whole number that the type does not hold: times and the like; a fraction as int64
   kNotNumber,  // or not finite
 };
 

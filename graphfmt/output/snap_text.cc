@@ -241,11 +241,14 @@ std::string why_not_weight(std::string_view token, WeightType type) {
         is_wide ? fmt::format(" of type {} (a list with --weights float64 holds it)", name_of(type))
                 : "");
   }
-  return fmt::format(
-      "{} is not a weight of type {} (--round takes the nearest; a list with --weights {} holds "
-      "it)",
-      quoted(token), name_of(type),
-      read_weight(token, WeightType::kInt64, ignored) == WeightFit::kKept ? "int64" : "float64");
+  std::string holds;
+  for (const WeightType other : {WeightType::kInt64, WeightType::kFloat64}) {
+    if (holds.empty() && other != type && read_weight(token, other, ignored) == WeightFit::kKept) {
+      holds = fmt::format("; a list with --weights {} holds it", name_of(other));
+    }
+  }
+  return fmt::format("{} is not a weight of type {} (--round takes the nearest{})", quoted(token),
+                     name_of(type), holds);
 }
 
 }  // namespace graphlane

@@ -77,6 +77,48 @@ def test_garbage_after_a_member_is_an_error(refused, tmp_path, how, behind):
     refused("convert", tmp_path / "list", tmp_path / "grid", naming=f"list: byte {byte}: ")
 
 
+def test_zeros_may_stand_between_xz_streams(edges_of, refused, tmp_path):
+    first, second = lzma.compress(b"0 1\n"), lzma.compress(b"1 2\n")
+    (tmp_path / "list").write_bytes(first + bytes(8) + second + bytes(4))
+    assert edges_of(tmp_path / "list") == [(0, 1), (1, 2)]
+    (tmp_path / "list").write_bytes(first + bytes(6) + second)
+    refused("convert", tmp_path / "list", tmp_path / "grid", naming="neither xz data nor zeros")
+
+
+@pytest.mark.parametrize("how", ["zstd", "lz4"])
+def test_frames_that_are_to_be_skipped(edges_of, tmp_path, how):
+    skipped = struct.pack("<II", 0x184D2A5F, 3) + b"abc"
+    first, second = packed(b"0 1\n", how), packed(b"1 2\n", how)
+    (tmp_path / "list").write_bytes(skipped * 2 + first + skipped + second + skipped)
+    assert edges_of(tmp_path / "list") == [(0, 1), (1, 2)]
+
+
+def test_a_wide_window_of_zstd_names_the_program_that_reads_it(refused, tmp_path):
+    if shutil.which("zstd") is None:
+        pytest.skip("not applicable: no zstd(1) here")
+    made = subprocess.run(["zstd", "-c", "--long=31"], input=TEXT.encode(), capture_output=True, check=True)
+    (tmp_path / "list").write_bytes(made.stdout)
+    refused("convert", tmp_path / "list", tmp_path / "grid", naming="`zstd -dc --long=31 FILE | graphlane convert - OUT`")
+
+
+@pytest.mark.parametrize("how", CODECS)
+def test_each_truncation_and_each_damaged_byte_is_noticed(graphlane, tmp_path, how):
+    """Every cut, and every damaged byte: an error, or the right edges."""
+    words = {"lz4": ["--content-size"], "zstd": ["--check"]}.get(how, [])
+    text = "".join(f"{i} {i * 7919 % 10007}\n" for i in range(30)).encode()
+    data = subprocess.run([how, "-c", *words], input=text, capture_output=True, check=True).stdout if words and shutil.which(how) \
+        else packed(text, how)
+    variants = [data[:kept] for kept in range(8, len(data), 5)]
+    if how != "lzma":  # it has no checksum
+        variants += [data[:at] + bytes([data[at] ^ 0x11]) + data[at + 1:] for at in range(0, len(data), 5)]
+    right = text.replace(b" ", b"\t")
+    for variant in variants:
+        said = subprocess.run([graphlane.program, "convert", "--from", "snap", "--to", "snap", "-", "-"], input=variant,
+                              capture_output=True, timeout=60)
+        assert said.returncode == 1 or said.stdout == right, (len(variant), said.stderr)
+        assert said.returncode == 0 or said.stderr.startswith(b"graphlane: standard input: "), said.stderr
+
+
 @pytest.mark.parametrize("how", CODECS)
 def test_a_truncated_input_is_an_error(refused, tmp_path, how):
     whole = packed("".join(f"{i} {i * 7919 % 10007}\n" for i in range(20000)).encode(), how)
