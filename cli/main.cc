@@ -80,6 +80,19 @@ std::vector<std::string> words_by_name(const char* program, std::vector<std::str
   return name == "mount.graphlane" ? words_of_mount8(words, is_trial) : words;
 }
 
+// `graphlane run` must begin quickly, so its words alone are set up if it is called by them.
+void add_commands(Parser& parser, const std::vector<std::string>& words) {
+  if (!words.empty() && words.front() == "run") return add_run(parser);
+  for (const auto add :
+       {add_create,   add_import,  add_export,    add_ls,         add_info,
+        add_check,    add_adopt,   add_destroy,   add_relocate,   add_rm,
+        add_restripe, add_convert, add_gen,       add_algo,       add_compare_results,
+        add_run,      add_explain, add_mount,     add_umount,     add_serve,
+        add_stat,     add_advise,  add_calibrate, add_completion, add_try}) {
+    add(parser);
+  }
+}
+
 int parse_and_run(Parser& parser, std::vector<std::string> words) {
   name_command_of_mount8(&words);
   const CommandLine::Parsed parsed = parser.line.parse(std::move(words));
@@ -121,18 +134,11 @@ int main(int argc, char** argv) {
     Parser parser{.line = {"graphlane", kAbout, kMore, GRAPHLANE_VERSION}, .action = {}};
     parser.line.root()->require_command();
     parser.line.root()->add_flag("-q,--quiet", quiet, "no progress and no summary");
-    for (const auto add :
-         {add_create,   add_import,  add_export,    add_ls,         add_info,
-          add_check,    add_adopt,   add_destroy,   add_relocate,   add_rm,
-          add_restripe, add_convert, add_gen,       add_algo,       add_compare_results,
-          add_run,      add_explain, add_mount,     add_umount,     add_serve,
-          add_stat,     add_advise,  add_calibrate, add_completion, add_try}) {
-      add(parser);
-    }
     std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
     set_command_line(words);
     bool is_trial = false;
     words = words_by_name(argv[0], std::move(words), &is_trial);
+    add_commands(parser, words);
     return is_trial ? kOk : parse_and_run(parser, std::move(words));
   } catch (const std::bad_alloc&) {
     complain("out of memory");
