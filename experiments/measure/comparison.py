@@ -256,16 +256,28 @@ def turns(cases: list[Case], rounds: int):
                      "graph": cases[0].labels()["graph"]}
 
 
+def turns_key(case: Case) -> tuple:
+    """Equal for cases that take turns on one set of files."""
+    return case.device_count, case.workload.files
+
+
+def with_all_files(cases: list[Case]) -> list[Case]:
+    """Files are made once for all cases that take turns: each workload that can is told of the others' files."""
+    alike: dict[tuple, list] = {}
+    for case in cases:
+        alike.setdefault(turns_key(case), []).append(case.workload)
+    return [replace(case, workload=case.workload.with_files_of(alike[turns_key(case)]))
+            if hasattr(case.workload, "with_files_of") else case for case in cases]
+
+
 def measure(devices: Devices, cases: list[Case], rounds: int, seconds: float,
             memory_bytes: int | None, checkpoint: Checkpoint | None = None) -> list[dict]:
     """Measures the cases, except those that were measured before an interruption."""
+    cases = with_all_files(cases)
     check(devices, cases)
     # A different set of devices has no earlier samples.
     checkpoint = (checkpoint or Checkpoint()).part(vars(devices.spec))
     console = Console(stderr=True)
-
-    def key(case):
-        return case.device_count, case.workload.files
 
     def measured(comparison, case, labels):
         """The sample of one turn."""
@@ -278,7 +290,7 @@ def measure(devices: Devices, cases: list[Case], rounds: int, seconds: float,
         return comparison.compute_only(case) if variant == COMPUTE_ONLY else comparison.sample(case, variant)
 
     found = []
-    for (count, _), group in groupby(sorted(cases, key=key), key):
+    for (count, _), group in groupby(sorted(cases, key=turns_key), turns_key):
         ours = list(group)
         comparison = None
         with ExitStack() as undo:

@@ -8,7 +8,9 @@
 """
 
 import json
-from dataclasses import dataclass, field
+import os
+import time
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from experiments.paths import GRAPHLANE
@@ -17,8 +19,36 @@ from experiments.workloads.stored.graph import Source, Stored
 from experiments.workloads.stored.peers import Peer, Request, need_bytes
 from experiments.workloads.variants import BASELINE, IN_MEMORY
 
+EDGES = "edges"  # the edge list itself
+
 # Numbers of a summary that threads may change.
 COUNTS = ("iterations", "rounds", "gets", "cache_hits", "buffer_hits", "requests")
+
+
+def bytes_below(*directories: Path) -> int:
+    return sum(os.lstat(Path(root, name)).st_size for directory in directories
+               for root, _, names in os.walk(directory) for name in names)
+
+
+@dataclass
+class Made:
+    """Keeps the seconds that making a graph's files took, and their bytes, by format and by peer."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    bytes: dict[str, int] = field(default_factory=dict)
+
+    def note(self, name: str, make, *directories: Path) -> None:
+        before, begin = bytes_below(*directories), time.monotonic()
+        make()
+        self.seconds[name] = time.monotonic() - begin
+        self.bytes[name] = bytes_below(*directories) - before
+
+    def of(self, name: str) -> dict:
+        return {"build_seconds": self.seconds[name], "stored_bytes": self.bytes[name],
+                "edges_bytes": self.bytes[EDGES]} if name in self.seconds else {}
+
+
+MADE: dict[str, Made] = {}  # by graph: what this process has made
 
 
 @dataclass
@@ -58,12 +88,20 @@ class Algo:
 
     def prepare(self, directory: Path, lanes=()) -> None:
         edges = directory / "edges.bin"
-        self.source.make(edges)
+        made = MADE[self.files] = Made()
+        made.note(EDGES, lambda: self.source.make(edges), directory)
         for stored in self.all_stored:
-            stored.make(edges, directory)
+            made.note(stored.name, lambda: stored.make(edges, directory), directory)
         for peer in self.peers:
-            peer.prepare(edges, directory, lanes)
+            made.note(peer.variant, lambda: peer.prepare(edges, directory, lanes), directory, *lanes)
         edges.unlink()
+
+    def with_files_of(self, others: list["Algo"]) -> "Algo":
+        """Returns the same workload, for which the files of all these are made."""
+        def union(name):
+            return tuple(dict.fromkeys(one for other in others for one in getattr(other, name)))
+
+        return replace(self, all_stored=union("all_stored"), peers=union("peers"))
 
     def run(self, directory: Path, prefix) -> dict:
         return self.run_as(BASELINE, directory, prefix)
@@ -72,6 +110,7 @@ class Algo:
         for peer in self.peers:
             if peer.variant == variant:
                 got, output = timed([*prefix, *peer.words(self.request, directory)], directory)
+                got |= self.made(peer.variant)
                 seconds = peer.seconds_of(output)
                 return {**got, "run_seconds": seconds} if seconds is not None else got
         return self.run_ours(directory, [*prefix], ["--in-memory"] if variant == IN_MEMORY else [])
@@ -90,7 +129,10 @@ class Algo:
                  if isinstance(value, int) and name not in COUNTS}
         self.result.compare(json.dumps(exact))
         more = {"each_iteration": said["iterations"]} if said.get("iterations") else {}
-        return {**got, **said["stats"], **more}
+        return {**got, **said["stats"], **more, **self.made(self.stored.name)}
+
+    def made(self, name: str) -> dict:
+        return MADE[self.files].of(name) if self.files in MADE else {}
 
 
 def compute_seconds(sample: dict) -> float:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from commands import experiments, wait_gone
 
+from experiments.measure.comparison import Case, with_all_files
 from experiments.workloads.stored.graph import Source, Stored
 from experiments.workloads.stored.peers import BLAZE_PAGE, Blaze, Gap, Request, seconds_after
-from experiments.workloads.stored.workload import Algo
+from experiments.workloads.stored.workload import Algo, Made
 
 
 def test_blaze_reads_back_the_written_graph(tmp_path):
@@ -53,6 +54,39 @@ def test_forms_that_are_in_the_volume():
     raw = Stored("lists", "raw")
     algo = Algo(Request("bfs"), Source(scale=10), raw, (raw,), peers=(Blaze(None),))
     assert algo.is_in_volume("lists-raw") and not algo.is_in_volume("blaze")
+
+
+def test_cases_that_take_turns_have_the_files_of_all():
+    def case(codec, scale=10, peers=()):
+        stored = Stored("lists", codec)
+        return Case(Algo(Request("bfs"), Source(scale=scale), stored, (stored,), peers=peers), 2)
+
+    raw, varint, other = with_all_files([case("raw"), case("varint", peers=(Blaze(None),)), case("simd", scale=11)])
+    assert [stored.codec for stored in raw.workload.all_stored] == ["raw", "varint"]
+    assert raw.workload.all_stored == varint.workload.all_stored and raw.workload.peers == varint.workload.peers == (Blaze(None),)
+    assert raw.workload.stored.codec == "raw" and other.workload.all_stored == (Stored("lists", "simd"),)
+
+
+def test_what_was_made_is_told_by_name(tmp_path):
+    made = Made()
+    made.note("first", lambda: (tmp_path / "a").write_bytes(bytes(10)), tmp_path)
+    made.note("second", lambda: [(tmp_path / "d").mkdir(), (tmp_path / "d/b").write_bytes(bytes(20))], tmp_path)
+    made.note("edges", lambda: None, tmp_path)
+    assert made.of("second")["stored_bytes"] == 20 and made.of("first")["stored_bytes"] == 10
+    assert made.of("second")["build_seconds"] >= 0 and made.of("third") == {}
+
+
+def test_sizes_of_dual_blocks_are_measured_and_drawn(ready, at, tmp_path):
+    experiments("devices", "up", "--kind", "flash", "--count", "2", "--size", "256M", "--at", at)
+    experiments("figure", "hus-13", "--quick", "--at", at, "--scale", "12", "--memory", "256M",
+                "--ceiling-seconds", "0.5", "--out", tmp_path / "figure.svg")
+    found = json.loads((tmp_path / "figure.json").read_text())["samples"]
+    stored = {sample["algorithm"].split(", ")[1]: sample["stored_bytes"] for sample in found if sample["variant"] == "volume"}
+    assert stored["raw"] > stored["varint"] > stored["reference"] > 0
+    assert all(sample["build_seconds"] > 0 for sample in found if sample["variant"] == "volume")
+    assert "reference" in (tmp_path / "figure.svg").read_text()
+    experiments("devices", "down", "--at", at)
+    wait_gone(at)
 
 
 def test_a_figure_is_measured_and_drawn(ready, at, tmp_path):
