@@ -108,6 +108,17 @@ int parse_and_run(Parser& parser, std::vector<std::string> words) {
   return run_action(parser, parser.failure_of(parsed.command).failed);
 }
 
+// A write behind the limit of file sizes (ulimit -f) becomes an error, EFBIG, instead of the end of a
+// command between two steps, or of a mount. A handler, which programs that are executed do not
+// inherit.
+void survive_file_size_limit() {
+  struct sigaction action;
+  if (::sigaction(SIGXFSZ, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  (void)::sigaction(SIGXFSZ, &action, nullptr);
+}
+
 // The Python package names itself as the parent: when it dies, this command is interrupted and
 // cleans up. The kernel sends nothing for a parent that died before the call, so getppid() is
 // checked after it.
@@ -129,6 +140,7 @@ int main(int argc, char** argv) {
   using namespace graphlane::cli;
   shed_preload(argv);
   end_with_parent();
+  survive_file_size_limit();
   graphlane::log_sum_failures();
   try {
     Parser parser{.line = {"graphlane", kAbout, kMore, GRAPHLANE_VERSION}, .action = {}};

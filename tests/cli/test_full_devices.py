@@ -82,3 +82,42 @@ def test_a_file_on_a_read_only_device_stays_whole(graphlane, fuse, made, mount, 
     assert "no problems" in graphlane("check", made.path).stdout
     graphlane("export", made.path / "data", made.path.parent / "out")
     assert (made.path.parent / "out").read_bytes() == CONTENT
+
+
+LIMITED = ["bash", "-c", 'ulimit -f 100; exec "$@"', "limited"]  # files of at most 100 KiB
+
+
+@pytest.mark.parametrize("words", [["import", "{data}", "{vol}/b"], ["restripe", "--stripe-depth", "128K", "{vol}/data"],
+                                   ["export", "{vol}/data", "{data}2"]], ids=lambda words: words[0])
+def test_a_limit_of_file_sizes_is_an_error_and_nothing_is_left(graphlane, volume, tmp_path, words):
+    made = volume(depth="64K", device_count=2)
+    (tmp_path / "data").write_bytes(CONTENT)
+    graphlane("import", tmp_path / "data", made.path)
+    words = [word.format(vol=made.path, data=tmp_path / "data") for word in words]
+    said = run(*LIMITED, graphlane.program, *words, check=False)
+    assert said.returncode == 1 and "File too large" in said.stdout + said.stderr
+    assert "no problems" in graphlane("check", "--scrub", made.path).stdout
+    assert len(parts_of(made)) == 2
+    graphlane("export", "-f", made.path / "data", tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == CONTENT
+
+
+def test_a_mount_outlives_the_limit_of_file_sizes_of_its_shell(graphlane, volume, fuse, tmp_path):
+    made = volume(depth="64K", device_count=2, stripe=["*"])
+    at = tmp_path / "at"
+    at.mkdir()
+    run("bash", "-c", 'ulimit -f 500; exec "$@"', "limited", graphlane.program, "mount", made.path, at)
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            (at / "data").write_bytes(5 * CONTENT)
+        (at / "small").write_bytes(CONTENT[:100_000])
+        assert (at / "small").read_bytes() == CONTENT[:100_000]
+    finally:
+        graphlane("umount", at)
+    assert graphlane("check", "--repair", made.path, check=False).returncode in (0, 1)
+
+
+def test_a_program_keeps_its_signal_of_the_limit(graphlane, volume):
+    done = run(*LIMITED, graphlane.program, "run", "--no-mount", "--", "dd", "if=/dev/zero", f"of={volume().path}/plain",
+               "bs=200K", "count=2", check=False)
+    assert done.returncode == 128 + 25 or done.returncode == -25
