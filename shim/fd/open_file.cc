@@ -23,7 +23,7 @@ void set_mtime(const OpenFile& file, const timespec& mtime) {
   }
 }
 
-// By its parts.
+// The parts have the time of each write.
 timespec last_write_of(const OpenFile& file) {
   timespec last = {};
   for (uint32_t d = 0; d < file.parts->count(); ++d) {

@@ -6,7 +6,7 @@
 //
 // The owners may be made equal again only where the parts prove that they belong to the stub. A
 // part's record can be forged by every user that may write the part. So a part counts only if its
-// mode lets nobody but its owner write it.
+// mode lets its owner alone write it.
 #pragma once
 
 #include <span>
