@@ -101,11 +101,9 @@ def run(*words: str | os.PathLike[str], feed: Callable[[Any], None] | None = Non
     try:
         if feed:
             _feed(process, feed)
-        while process.poll() is None:  # short waits: Ctrl-C is seen between them
-            try:
-                process.wait(0.2)
-            except subprocess.TimeoutExpired:
-                continue
+        while reader.is_alive():  # short waits: Ctrl-C is seen between them
+            reader.join(0.2)
+        process.wait()  # with a limit it would sleep up to 50 ms too long
     except BaseException:
         _stop(process)
         raise
