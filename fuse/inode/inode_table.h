@@ -73,6 +73,8 @@ struct Inode {
   std::atomic<uint32_t> handle_count{0};  // open in the kernel
   std::atomic<uint32_t> writer_count{0};  // of them, writable ones that are not passed through
   std::atomic<uint32_t> mapper_count{0};  // of these, ones that allow a shared writable mapping
+  // Handles of a striped file that are open for writing only.
+  std::atomic<uint32_t> write_only_count{0};
   // A preloaded program may be extending the file without the kernel (write_link.h), or has done so
   // and is still connected: the kernel's size of it may be too small.
   std::atomic<bool> is_appended{false};

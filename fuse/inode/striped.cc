@@ -21,8 +21,6 @@
 namespace graphlane::fuse {
 namespace {
 
-constexpr blksize_t kPreferredIoBytes = 1 << 20;
-
 constexpr auto kTakeOverInterval = std::chrono::milliseconds(10);
 
 int device_fd(const Volume& volume, uint32_t device_index) {
@@ -157,7 +155,6 @@ void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st) {
   }
   st->st_size = static_cast<off_t>(size);
   st->st_blocks = static_cast<blkcnt_t>(parts.block_count);
-  st->st_blksize = kPreferredIoBytes;
 }
 
 Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, int path_fd,

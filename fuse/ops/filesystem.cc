@@ -14,6 +14,7 @@
 
 #include "fuse/inode/striped.h"
 #include "fuse/ops/reply.h"
+#include "iomgr/volume/preferred_io.h"
 
 namespace graphlane::fuse {
 namespace {
@@ -215,8 +216,15 @@ int show_attributes(Filesystem& fs, Inode& inode, struct stat* st) {
   st->st_ino = fs.inodes.shown_number(inode);
   if (error == 0 && view.striped() && fs.volume->accept(view.layout, "")) {
     show_as_striped(fs, view.layout, st);
+    st->st_blksize = preferred_io_bytes(inode);
   }
   return error;
+}
+
+blksize_t preferred_io_bytes(const Inode& inode) {
+  // Relaxed: a hint.
+  return inode.write_only_count.load(std::memory_order_relaxed) > 0 ? kPreferredWriteBytes
+                                                                    : kPreferredIoBytes;
 }
 
 int look_up(Filesystem& fs, Inode& parent, const char* name, fuse_entry_param* entry) {

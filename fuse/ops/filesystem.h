@@ -149,6 +149,8 @@ int look_at(Filesystem& fs, Inode& inode, struct stat* st, StubView* view = null
 
 // The attributes of a file as the mount shows them. 0 or an errno.
 int show_attributes(Filesystem& fs, Inode& inode, struct stat* st);
+// st_blksize of a striped file.
+blksize_t preferred_io_bytes(const Inode& inode);
 
 // The largest request in bytes of a mount with these options.
 uint64_t largest_request(const MountOptions& options);

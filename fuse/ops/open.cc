@@ -217,12 +217,20 @@ void end_append(Filesystem& fs, Inode& inode, const Uuid& file_id) {
   tell_kernel_size(fs, inode, *live);
 }
 
+bool is_write_only(const OpenFile& file) {
+  return file.striped && (file.access & O_ACCMODE) == O_WRONLY;
+}
+
 // Gives the handle to the kernel, which may use it from now on.
 void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fuse_file_info* fi) {
   inode.handle_count.fetch_add(1);  // a program appends only while there is one handle
   if (file->striped) end_append(fs, inode, file->striped->layout().file_id);
   file->direct_io = fi->direct_io;
   file->access = fi->flags & (O_ACCMODE | O_APPEND);
+  // st_blksize changes with it.
+  if (is_write_only(*file) && inode.write_only_count.fetch_add(1) == 0) {
+    drop_cached_attributes(fs, inode);
+  }
   if (file->striped) file->sync_errors_told = file->striped->sync_errors().count;
   if (file->backing_id() == 0) file->kept.emplace(fs.invalidation, inode, fi->flags & O_ACCMODE);
   fs.handles.give(std::move(file), fi);
@@ -231,6 +239,9 @@ void hand_over(Filesystem& fs, Inode& inode, std::unique_ptr<OpenFile> file, fus
 void take_back(Filesystem& fs, Inode& inode, fuse_file_info* fi) {
   if (OpenFile::of(fi).state.sweeps_page_cache()) {
     fs.page_sweepers.fetch_sub(1, std::memory_order_relaxed);
+  }
+  if (is_write_only(OpenFile::of(fi)) && inode.write_only_count.fetch_sub(1) == 1) {
+    drop_cached_attributes(fs, inode);
   }
   inode.handle_count.fetch_sub(1, std::memory_order_acq_rel);
   fs.tickets.drop(OpenFile::of(fi));
@@ -277,6 +288,7 @@ int op::create(Filesystem& fs, fuse_req_t req, fuse_ino_t parent_ino, const char
   entry.attr_timeout = attr_timeout_seconds(fs, inode);
   const NamedBacking backing(fi, (*file)->backing_id());
   hand_over(fs, inode, std::move(*file), fi);
+  if (OpenFile::of(fi).striped) entry.attr.st_blksize = preferred_io_bytes(inode);
   if (reply::create(req, &entry, fi) == -ENOENT) {
     take_back(fs, inode, fi);
     fs.inodes.forget(entry.ino, 1);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "iomgr/volume/preferred_io.h"
 #include "shim/base/process.h"
 #include "shim/base/slow_lock.h"
 #include "shim/base/text.h"
@@ -66,7 +67,7 @@ bool is_stub_at(int directory, const char* path, int flags, Layout* layout) {
 void fill_stat(const Layout& layout, struct stat* st) {
   st->st_size = static_cast<off_t>(layout.logical_size);
   st->st_blocks = static_cast<blkcnt_t>((layout.logical_size + 511) / 512);
-  st->st_blksize = 1 << 20;  // the I/O size of stdio and cp
+  st->st_blksize = kPreferredIoBytes;
 }
 
 namespace {

@@ -106,7 +106,7 @@ def test_attributes_are_the_files_own(striped, mounted):
         assert shown.st_size == len(content)
         assert shown.st_blocks == sum(part.stat().st_blocks for device in volume.devices
                                       for part in device.glob("*/parts/*/*"))
-        assert shown.st_blksize == 1 << 20
+        assert shown.st_blksize == 4096
         for field in ("st_ino", "st_mode", "st_uid", "st_gid", "st_nlink", "st_mtime_ns"):
             assert getattr(shown, field) == getattr(stub, field), field
         assert os.listdir(at) == ["data"]

@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from harness import is_mounted, run
+from harness import is_mounted, run, wait_until
 from mounts import (  # noqa: F401, fixtures
     FEW_DESCRIPTORS,
     daemon_of,
@@ -584,3 +584,19 @@ def test_a_daemon_out_of_descriptors_says_so(root, graphlane, fuse, volume, tmp_
         files.close()
         (at / "later.col").write_bytes(b"later" * 5000)
         assert opened > 5 and (at / "later.col").read_bytes() == b"later" * 5000
+
+
+def test_block_sizes_are_small_but_for_programs_that_only_write(striping):
+    """Readers of single rows read st_blksize for each; buffered writers write as much at once."""
+    _, at = striping
+    with open(at / "s", "wb") as writer:
+        assert os.fstat(writer.fileno()).st_blksize == 128 << 10
+        writer.write(b"row" * 1000)
+    wait_until(lambda: os.stat(at / "s").st_blksize == 4096)
+    with open(at / "s", "r+b") as both:
+        assert os.fstat(both.fileno()).st_blksize == 4096
+        with open(at / "s", "ab") as writer:
+            assert os.fstat(writer.fileno()).st_blksize == 128 << 10
+        wait_until(lambda: os.fstat(both.fileno()).st_blksize == 4096)
+    with open(at / "plain", "wb") as writer:
+        assert os.fstat(writer.fileno()).st_blksize == os.stat(at.parent).st_blksize
