@@ -71,6 +71,11 @@ struct ResultColumn {
 struct AlgorithmResult {
   // The first column is the algorithm's own; empty where no values were wanted.
   std::vector<ResultColumn> columns = {};
+  // Takes the values, which may be most of the memory: a list in braces would copy them.
+  template <class T>
+  void add_column(std::string name, std::vector<T> values) {
+    columns.push_back({std::move(name), std::move(values)});
+  }
   // The text for -1 and infinity in text files, in the first column. Empty: the number.
   std::string unreached = {};
   Json summary = Json::object();    // the members' order is the one to print

@@ -17,7 +17,7 @@ Outcome<AlgorithmResult> result_of_labels(const ProgramRun& run, VertexValues<Ve
   result.summary = {{name, count}, {"largest", largest}};
   auto all = wanted_values(run, labels);
   if (!all) return all.error();
-  if (run.wants_values) result.columns = {{column, std::move(*all)}};
+  if (run.wants_values) result.add_column(column, std::move(*all));
   return result;
 }
 
@@ -34,7 +34,7 @@ Outcome<AlgorithmResult> result_of_ranks(const ProgramRun& run, VertexValues<dou
   result.summary = std::move(summary);
   result.summary["sum"] = *total;
   result.summary["top"] = top.json();
-  if (run.wants_values) result.columns = {{"rank", std::move(*all)}};
+  if (run.wants_values) result.add_column("rank", std::move(*all));
   return result;
 }
 

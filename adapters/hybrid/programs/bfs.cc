@@ -46,7 +46,10 @@ Outcome<AlgorithmResult> bfs_result(VertexValues<uint64_t>& values, bool wants_v
   if (auto looked = for_each_interval(look, reading(values)); !looked) return looked.error();
   AlgorithmResult result{.unreached = "9223372036854775807"};
   result.summary = {{"reached", reached}, {"depth", depth}};
-  if (wants_values) result.columns = {{"level", std::move(levels)}, {"parent", std::move(parents)}};
+  if (wants_values) {
+    result.add_column("level", std::move(levels));
+    result.add_column("parent", std::move(parents));
+  }
   return result;
 }
 

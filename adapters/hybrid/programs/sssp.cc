@@ -44,7 +44,7 @@ Outcome<AlgorithmResult> run_sssp(const ProgramRun& run) {
   if (!all) return all.error();
   AlgorithmResult result{.unreached = "infinity"};
   result.summary = {{"reached", reached}, {"farthest", farthest}};
-  if (run.wants_values) result.columns = {{"distance", std::move(*all)}};
+  if (run.wants_values) result.add_column("distance", std::move(*all));
   return result;
 }
 

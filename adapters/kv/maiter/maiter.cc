@@ -150,8 +150,8 @@ Outcome<AlgorithmResult> run_ranks(std::string_view algorithm, const RunRequest&
   result.summary["top"] = top_ten(finished->values);
   add_counts(finished->counts, result);
   if (request.wants_values) {
-    result.columns = {
-        {"rank", std::vector<double>(finished->values.begin(), finished->values.end())}};
+    result.add_column("rank",
+                      std::vector<double>(finished->values.begin(), finished->values.end()));
   }
   return result;
 }
@@ -195,8 +195,8 @@ Outcome<AlgorithmResult> run_katz(std::string_view algorithm, const RunRequest& 
   result.summary["top"] = top_ten(finished->values);
   add_counts(finished->counts, result);
   if (request.wants_values) {
-    result.columns = {
-        {"centrality", std::vector<double>(finished->values.begin(), finished->values.end())}};
+    result.add_column("centrality",
+                      std::vector<double>(finished->values.begin(), finished->values.end()));
   }
   return result;
 }
@@ -218,7 +218,7 @@ Outcome<AlgorithmResult> run_components(std::string_view algorithm, const RunReq
       std::count_if(size.begin(), size.end(), [](uint32_t s) { return s > 0; }));
   result.summary["largest"] = n == 0 ? 0 : *std::max_element(size.begin(), size.end());
   add_counts(finished->counts, result);
-  if (request.wants_values) result.columns = {{"component", std::move(label)}};
+  if (request.wants_values) result.add_column("component", std::move(label));
   return result;
 }
 
@@ -244,8 +244,8 @@ Outcome<AlgorithmResult> run_paths(std::string_view algorithm, const RunRequest&
   result.summary["farthest"] = farthest;
   add_counts(finished->counts, result);
   if (request.wants_values) {
-    result.columns = {
-        {"distance", std::vector<double>(finished->values.begin(), finished->values.end())}};
+    result.add_column("distance",
+                      std::vector<double>(finished->values.begin(), finished->values.end()));
   }
   return result;
 }

@@ -123,7 +123,7 @@ Outcome<AlgorithmResult> run_betweenness(const ProgramRun& run) {
     result.stats += back.stats();
   }
   result.summary = {{"sources", sources->size()}, {"top", top_ten(total)}};
-  if (run.wants_values) result.columns = {{"betweenness", std::move(total)}};
+  if (run.wants_values) result.add_column("betweenness", std::move(total));
   return result;
 }
 

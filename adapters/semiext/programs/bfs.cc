@@ -98,8 +98,8 @@ class Bfs {
     for (size_t v = 0; v < parents.size(); ++v) {
       parents[v] = parent_[v] == kNoVertex ? -1 : int64_t{parent_[v]};
     }
-    result.columns = {{"level", std::vector<int32_t>(level_.begin(), level_.end())},
-                      {"parent", std::move(parents)}};
+    result.add_column("level", std::vector<int32_t>(level_.begin(), level_.end()));
+    result.add_column("parent", std::move(parents));
     return result;
   }
 
@@ -156,7 +156,8 @@ Outcome<AlgorithmResult> run_bfs(const ProgramRun& run) {
     AlgorithmResult empty;
     empty.summary = {{"reached", 0}, {"depth", 0}, {"arcs", 0}};
     if (run.wants_values) {
-      empty.columns = {{"level", std::vector<int32_t>()}, {"parent", std::vector<int64_t>()}};
+      empty.add_column("level", std::vector<int32_t>());
+      empty.add_column("parent", std::vector<int64_t>());
     }
     return empty;
   }

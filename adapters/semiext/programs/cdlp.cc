@@ -69,8 +69,8 @@ Outcome<AlgorithmResult> run_cdlp(const ProgramRun& run) {
                        size.size() - static_cast<size_t>(std::count(size.begin(), size.end(), 0u))},
                       {"largest", size.empty() ? 0 : *std::max_element(size.begin(), size.end())}};
     if (run.wants_values) {
-      result.columns = {
-          {"label", std::vector<VertexId>(program.labels().begin(), program.labels().end())}};
+      result.add_column("label",
+                        std::vector<VertexId>(program.labels().begin(), program.labels().end()));
     }
     return result;
   });

@@ -77,7 +77,7 @@ Outcome<AlgorithmResult> run_kcore(const ProgramRun& run) {
     AlgorithmResult result;
     result.summary = {{"largest_core", cores.degeneracy()},
                       {"vertices_in_it", cores.count_of(cores.degeneracy())}};
-    if (run.wants_values) result.columns = {{"core", cores.take_cores()}};
+    if (run.wants_values) result.add_column("core", cores.take_cores());
     return result;
   });
 }

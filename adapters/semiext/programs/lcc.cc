@@ -24,7 +24,7 @@ Outcome<AlgorithmResult> run_lcc(const ProgramRun& run) {
     result.summary = {
         {"mean", coefficient.empty() ? 0 : sum / static_cast<double>(coefficient.size())},
         {"triangles", program.total()}};
-    if (run.wants_values) result.columns = {{"coefficient", std::move(coefficient)}};
+    if (run.wants_values) result.add_column("coefficient", std::move(coefficient));
     return result;
   });
 }

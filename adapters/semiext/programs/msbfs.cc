@@ -65,7 +65,8 @@ class ManySearches {
     for (size_t v = 0; v < counts.size(); ++v) {
       counts[v] = static_cast<uint32_t>(std::popcount(seen_[v]));
     }
-    result.columns = {{"sources", std::move(counts)}, {"bits", std::move(seen_)}};
+    result.add_column("sources", std::move(counts));
+    result.add_column("bits", std::move(seen_));
     return result;
   }
 

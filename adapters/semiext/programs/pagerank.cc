@@ -107,7 +107,7 @@ Outcome<AlgorithmResult> run_pagerank(const ProgramRun& run) {
           return sum;
         });
     result.summary["top"] = top_ten(pagerank.rank());
-    if (run.wants_values) result.columns = {{"rank", pagerank.take_rank()}};
+    if (run.wants_values) result.add_column("rank", pagerank.take_rank());
     return result;
   });
 }

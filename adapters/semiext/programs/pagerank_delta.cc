@@ -117,7 +117,7 @@ Outcome<AlgorithmResult> run_pagerank_delta(const ProgramRun& run) {
   return run_program(run, "pagerank-delta", engine, [&] {
     AlgorithmResult result;
     result.summary = {{"iterations", engine.iteration()}, {"top", top_ten(pagerank.ranks())}};
-    if (run.wants_values) result.columns = {{"rank", pagerank.take_ranks()}};
+    if (run.wants_values) result.add_column("rank", pagerank.take_ranks());
     return result;
   });
 }

@@ -82,7 +82,9 @@ class LargestScans {
 AlgorithmResult scan_result(std::vector<double> scans, bool wants_values) {
   AlgorithmResult result;
   result.summary = {{"top", top_ten(scans)}};
-  if (wants_values) result.columns = {{"edges", std::vector<uint64_t>(scans.begin(), scans.end())}};
+  if (wants_values) {
+    result.add_column("edges", std::vector<uint64_t>(scans.begin(), scans.end()));
+  }
   return result;
 }
 

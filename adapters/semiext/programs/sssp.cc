@@ -48,7 +48,7 @@ class ShortestPaths {
     AlgorithmResult result{.unreached = "infinity"};
     result.summary = {{"reached", reached}, {"farthest", farthest}};
     if (wants_values) {
-      result.columns = {{"distance", std::vector<double>(distance_.begin(), distance_.end())}};
+      result.add_column("distance", std::vector<double>(distance_.begin(), distance_.end()));
     }
     return result;
   }
@@ -65,7 +65,7 @@ Outcome<AlgorithmResult> run_sssp(const ProgramRun& run) {
   if (sources->empty()) {
     AlgorithmResult empty;
     empty.summary = {{"reached", 0}, {"farthest", 0.0}};
-    if (run.wants_values) empty.columns = {{"distance", std::vector<double>()}};
+    if (run.wants_values) empty.add_column("distance", std::vector<double>());
     return empty;
   }
   ShortestPaths paths(run.graph, sources->front());

@@ -11,7 +11,7 @@ Outcome<AlgorithmResult> run_triangles(const ProgramRun& run) {
   return run_program(run, "triangles", engine, [&] {
     AlgorithmResult result;
     result.summary = {{"triangles", program.total()}};
-    if (run.wants_values) result.columns = {{"triangles", std::move(program.counts())}};
+    if (run.wants_values) result.add_column("triangles", std::move(program.counts()));
     return result;
   });
 }

@@ -81,7 +81,7 @@ Outcome<AlgorithmResult> run_wcc(const ProgramRun& run) {
     AlgorithmResult result;
     result.summary = {{"components", count}, {"largest", label.empty() ? 0 : size[largest]}};
     if (run.wants_values) {
-      result.columns = {{"component", std::vector<VertexId>(label.begin(), label.end())}};
+      result.add_column("component", std::vector<VertexId>(label.begin(), label.end()));
     }
     return result;
   });
