@@ -23,7 +23,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
-BINARY_SECONDS_MAX = 600
+BINARY_SECONDS_MAX = 1200
 PYTEST_SECONDS_MAX = 1800
 TAIL_LINES = 40
 SLOWEST_COUNT = 20  # files of pytest that are named at the end

@@ -399,6 +399,9 @@ def test_fsync_syncs_writes_of_other_handles(root, volume, mounted):
     with mounted(made) as at:
         (at / "s").write_bytes(bytes(1 << 20))
     with mounted(made) as at, open(at / "s", "rb") as file:
+        with traced(made, at, "fdatasync", "fsync") as calls:
+            os.fsync(file.fileno())  # the first one: the parts' owner and mode, too, and those of their checksums
+        assert [call for call, _ in calls] == ["fsync"] * (2 * len(made.devices) + 1)
         for sync, stubs in [(os.fsync, "fsync"), (os.fdatasync, "fdatasync")]:
             with traced(made, at, "fdatasync", "fsync") as calls:
                 sync(file.fileno())
