@@ -78,6 +78,7 @@ REFUSED = [
     ("edges-first.txt", "3 4\n0 1\n1 2\n2 3\n", "", "its first line counts what follows (3 lines)"),
     ("long.txt", "70 2000\n" + "".join(f"{i} {i * 7919 % 90000}\n" for i in range(2000)), "", "its first line counts what follows (2000 lines)"),
     ("accents.bin", "# gr\u00f6\u00dfe\n0 1\n1 2\n..".encode(), "", "is text"),
+    ("latin-1.bin", "# gr\u00f6sser\n0 1\n1 2\n..".encode("latin-1"), "", "is text"),
     ("zeros.u32", bytes(4096), "", "holds zeros alone"),
     ("zeros.txt", bytes(4096), "", "holds zeros alone"),
     ("zero-tail.txt", b"0 1\n1 2\n" + bytes(100), "", "byte 8: a zero byte in text: is it complete?"),
