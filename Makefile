@@ -256,8 +256,8 @@ $(DOCS)/venv/.made: docs/requirements.txt
 	$(Q)touch $@
 
 .PHONY: objects by-files
-objects: $(OBJECTS)
-by-files: ## check that every source compiles by itself, as UNITY=0 builds it; makes no code
+objects: $(filter-out %_test.o,$(OBJECTS))
+by-files: ## check that every source but the tests' compiles by itself, as UNITY=0 builds it; makes no code
 	@$(MAKE) --no-print-directory $(JOBS) objects UNITY=0 OPTIMIZE=-fsyntax-only
 
 .PHONY: docs
