@@ -50,7 +50,7 @@ def linked(graphlane, volume, secret, tmp_path):
 def test_a_part_that_is_a_link_is_not_exported(graphlane, linked, tmp_path):
     result = graphlane("export", linked.path / "data", tmp_path / "out", check=False)
     assert result.returncode == 1
-    assert "Too many levels of symbolic links" in result.stderr
+    assert "is a symbolic link, which is not followed here" in result.stderr
     assert not (tmp_path / "out").exists()
 
 

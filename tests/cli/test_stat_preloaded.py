@@ -44,7 +44,7 @@ def test_of_a_volume_that_run_mounts(graphlane, striped, tmp_path):
                 break
             time.sleep(0.05)
         assert preloaded(graphlane, striped.path)["bytes_read"] == SIZE
-        graphlane("run", "--", "cmp", f"{striped.path}/data", tmp_path / "data")
+        graphlane("run", "--", "cp", f"{striped.path}/data", tmp_path / "copy")
         assert preloaded(graphlane, striped.path)["bytes_read"] == 2 * SIZE
     finally:
         keeper.communicate(timeout=60)
