@@ -60,6 +60,7 @@ def test_each_function_gives_its_reference(lists, name):
 
 
 def test_each_name_of_the_command_is_a_function(pages):
+    assert "bfs" in algo.names() and "katz" in algo.names()
     for name in algo.names():
         assert callable(getattr(algo, name.replace("-", "_")))
     with pytest.raises(AttributeError):

@@ -11,6 +11,7 @@ Options that all take: `cache` (of lists in memory, "64MiB"), `threads` (all cor
 A name that is not below, of an engine that was added later, is called the same way with run()'s options."""
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -56,8 +57,8 @@ class Result:
 
 def names() -> list[str]:
     """All algorithms of all engines."""
-    words = _command.run("algo", "--help").split("ALGORITHM :{")[1]
-    return words.split("}")[0].split(",")
+    described = _command.run("algo", "--help").partition("\nAlgorithms:\n")[2].partition("\n\n")[0]
+    return re.findall(r"^  (\S+)", described, re.MULTILINE)
 
 
 def run(name: str, graph: Source, *, sources: Iterable[int] = (), values: bool = True, cache: int | str | None = None,
