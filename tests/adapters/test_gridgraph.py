@@ -122,7 +122,8 @@ def test_the_budget_may_be_an_environment_variable(truth, tmp_path):
         log = tmp_path / f"log-{budget}"
         result = run(BUILD / "bin/grid_program", "components", grid, PLENTY, check=False,
                      env=os.environ | {"GRAPHLANE_SHARE_BUDGET": budget, "GRAPHLANE_SHARE_LOG": str(log)})
-        return result.returncode, result.stderr, log.read_text()
+        # No log: the coordinator of a test before still waits, for a removed file that had this inode.
+        return result.returncode, result.stderr, log.read_text() if log.exists() else ""
 
     assert components("10M") == (0, "", "")
     status, said, log = components("1K")
