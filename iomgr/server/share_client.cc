@@ -49,6 +49,17 @@ bool is_answered_by(int connection, int place) {
          server.uid == made.st_uid;
 }
 
+// To the volume's server, if it may be trusted with this file. Empty otherwise; errno is EAGAIN if the
+// server is silent.
+Fd connect_to_server(int run_directory, const struct stat& file) {
+  errno = 0;
+  const Fd place = open_trusted_socket(run_directory, file);
+  if (!place) return {};
+  Fd connection = ServerAddress::of_file(place.get()).connect(kVolumeServerPatience);
+  if (connection && !is_answered_by(connection.get(), place.get())) connection.reset();
+  return connection;
+}
+
 int64_t share_clock_s() {
   timespec now;
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -80,15 +91,10 @@ ShareAnswer ask_volume_to_share(int run_directory, int stub_fd, uint32_t client)
   ShareAnswer answer;
   struct stat stub;
   if (sys::fstat(stub_fd, &stub) != 0) return answer;
-  const Fd place = open_trusted_socket(run_directory, stub);
-  if (!place) return answer;
-  errno = 0;
-  Fd connection = ServerAddress::of_file(place.get()).connect(kVolumeServerPatience);
+  Fd connection = connect_to_server(run_directory, stub);
   // A separate open file description: the server can neither move the file offset nor touch the
   // locks of this process.
-  const Fd shown = connection && is_answered_by(connection.get(), place.get())
-                       ? reopen(stub_fd, O_RDONLY | O_NONBLOCK)
-                       : Fd();
+  const Fd shown = connection ? reopen(stub_fd, O_RDONLY | O_NONBLOCK) : Fd();
   const ServerRequest request{
       .magic = client == 0 ? ShareRequest::kMagic : PassedShareRequest::kMagic, .client = client};
   if (shown && send_question(connection.get(), request, shown.get())) {
@@ -103,13 +109,8 @@ void tell_volume_of_change(int run_directory, int stub_fd) {
   if (share_clock_s() < silent_until_s) return;
   struct stat stub;
   if (sys::fstat(stub_fd, &stub) != 0) return;
-  const Fd place = open_trusted_socket(run_directory, stub);
-  if (!place) return;
-  errno = 0;
-  const Fd connection = ServerAddress::of_file(place.get()).connect(kVolumeServerPatience);
-  const Fd shown = connection && is_answered_by(connection.get(), place.get())
-                       ? reopen(stub_fd, O_RDONLY | O_NONBLOCK)
-                       : Fd();
+  const Fd connection = connect_to_server(run_directory, stub);
+  const Fd shown = connection ? reopen(stub_fd, O_RDONLY | O_NONBLOCK) : Fd();
   if (shown) (void)send_question(connection.get(), {.magic = ChangeNotice::kMagic}, shown.get());
   if (errno == EAGAIN) silent_until_s = share_clock_s() + kSilenceSeconds;
 }
@@ -117,11 +118,8 @@ void tell_volume_of_change(int run_directory, int stub_fd) {
 Fd ask_volume_for_counts(int run_directory, int root_fd) {
   struct stat root;
   if (sys::fstat(root_fd, &root) != 0) return {};
-  const Fd place = open_trusted_socket(run_directory, root);
-  if (!place) return {};
-  const Fd connection = ServerAddress::of_file(place.get()).connect(kVolumeServerPatience);
-  if (!connection || !is_answered_by(connection.get(), place.get()) ||
-      !send_question(connection.get(), {.magic = CountsRequest::kMagic}, root_fd)) {
+  const Fd connection = connect_to_server(run_directory, root);
+  if (!connection || !send_question(connection.get(), {.magic = CountsRequest::kMagic}, root_fd)) {
     return {};
   }
   alignas(ServerReply) static char buffer[sizeof(ServerReply)];
