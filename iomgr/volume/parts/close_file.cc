@@ -12,7 +12,6 @@
 #include "iomgr/volume/volume_files.h"
 
 namespace graphlane {
-
 namespace {
 
 // None: it is no stub.
@@ -22,6 +21,27 @@ Outcome<std::optional<Layout>> layout_in(int stub_fd, const std::string& name) {
   if (!verdict) return os_error(verdict.error().code, name, "cannot read");
   if (*verdict != StubVerdict::kStub) return std::optional<Layout>();
   return std::optional(layout);
+}
+
+Outcome<bool> close_stub(const Volume& volume, const Layout& layout, Fd stub,
+                         const std::string& name) {
+  if (Outcome<void> accepted = volume.accept(layout, name); !accepted) return accepted.error();
+  if (is_being_changed(stub.get())) return make_error(EBUSY, "{}: is being written", name);
+  // Before it has the file: devices may take long, and others would wait for it.
+  for (const Device& device : volume.devices()) {
+    const Fd part = open_part(device.root_fd.get(), layout.file_id);
+    if (part) (void)::fdatasync(part.get());
+  }
+  const auto live = LiveFile::open(volume, layout, std::move(stub), name);
+  if (!live) return live.error();
+  (*live)->give_way();
+  if (!(*live)->needs_close()) return false;
+  const uint64_t change_count = (*live)->change_count();
+  Result<void> done = (*live)->sync(/*data_only=*/true);
+  if (done) done = (*live)->close(change_count);
+  if (done) return true;
+  const int code = done.error().code;
+  return os_error(code == EAGAIN ? EBUSY : code, name, "cannot close it");
 }
 
 }  // namespace
@@ -36,30 +56,14 @@ Outcome<bool> close_file(const std::string& path) {
   if (!root) return root.error();
   const auto volume = Volume::open(*root);
   if (!volume) return volume.error();
-  return close_file(**volume, std::move(stub), path);
+  return close_stub(**volume, **layout, std::move(stub), path);
 }
 
 Outcome<bool> close_file(const Volume& volume, Fd stub, const std::string& name) {
   const Outcome<std::optional<Layout>> layout = layout_in(stub.get(), name);
   if (!layout) return layout.error();
   if (!*layout) return false;
-  if (Outcome<void> accepted = volume.accept(**layout, name); !accepted) return accepted.error();
-  if (is_being_changed(stub.get())) return make_error(EBUSY, "{}: is being written", name);
-  // Before it has the file: devices may take long, and others would wait for it.
-  for (const Device& device : volume.devices()) {
-    const Fd part = open_part(device.root_fd.get(), (*layout)->file_id);
-    if (part) (void)::fdatasync(part.get());
-  }
-  const auto live = LiveFile::open(volume, **layout, std::move(stub), name);
-  if (!live) return live.error();
-  (*live)->give_way();
-  if (!(*live)->needs_close()) return false;
-  const uint64_t change_count = (*live)->change_count();
-  Result<void> done = (*live)->sync(/*data_only=*/true);
-  if (done) done = (*live)->close(change_count);
-  if (done) return true;
-  const int code = done.error().code;
-  return os_error(code == EAGAIN ? EBUSY : code, name, "cannot close it");
+  return close_stub(volume, **layout, std::move(stub), name);
 }
 
 }  // namespace graphlane
