@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +11,7 @@
 
 #include "graphfmt/input/columns_text.h"
 #include "graphfmt/input/weights.h"
+#include "iomgr/base/utf8.h"
 
 namespace graphlane {
 namespace {
@@ -552,25 +552,15 @@ std::optional<std::string> foreign_kind(const std::string& path, std::string_vie
   return bare_returns(path, head);
 }
 
-// The bytes of the UTF-8 character at the front; 0: there is none.
-size_t utf8_bytes(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  const size_t count = first < 0x80 ? 1 : std::countl_one(first);
-  if (count > text.size() || (first >= 0x80 && (count < 2 || count > 4))) return 0;
-  for (const char next : text.substr(1, count - 1)) {
-    if ((next & 0xc0) != 0x80) return 0;
-  }
-  return count;
-}
-
 // Text in UTF-8, or in another encoding if at most an eighth of the bytes is not ASCII.
 bool is_text(std::string_view head) {
   while (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
   size_t other = 0;
-  for (size_t at = 0; at < head.size();) {
-    const size_t known = utf8_bytes(head.substr(at));
-    other += known == 0;
-    at += std::max<size_t>(known, 1);
+  for (std::string_view rest = head; !rest.empty();) {
+    const bool is_ascii = static_cast<unsigned char>(rest.front()) < 0x80;
+    if (!is_ascii && take_utf8(&rest)) continue;
+    other += !is_ascii;
+    rest.remove_prefix(1);
   }
   const bool no_controls = std::none_of(head.begin(), head.end(), [](char c) {
     return !is_ascii_text(c) && static_cast<unsigned char>(c) < 0x80;

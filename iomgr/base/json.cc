@@ -169,13 +169,4 @@ std::string Json::dump(int indent) const {
   return convert(*this).dump(indent, ' ', false, Nlohmann::error_handler_t::replace);
 }
 
-bool is_utf8(std::string_view text) {
-  try {
-    (void)Nlohmann(text).dump();
-    return true;
-  } catch (const Nlohmann::type_error&) {
-    return false;
-  }
-}
-
 }  // namespace graphlane

@@ -114,7 +114,4 @@ inline Json::Json(Array elements) : value_(std::move(elements)) {}
 inline Json Json::array() { return Json(Array{}); }
 inline Json Json::object() { return Json(std::initializer_list<Member>{}); }
 
-// Whether JSON can hold it unchanged.
-bool is_utf8(std::string_view text);
-
 }  // namespace graphlane

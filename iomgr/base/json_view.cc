@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "iomgr/base/utf8.h"
+
 namespace graphlane {
 namespace {
 
@@ -62,29 +64,6 @@ bool take_escape(std::string_view* rest) {
   if (!is_high_surrogate(unit)) return true;
   if (!take_word(rest, "\\u") || !is_low_surrogate(code_unit(*rest))) return false;
   rest->remove_prefix(4);
-  return true;
-}
-
-// One character of UTF-8 beyond ASCII: no overlong form, no surrogate, none beyond U+10FFFF.
-bool take_utf8(std::string_view* rest) {
-  const auto byte = [&](size_t i) {
-    return i < rest->size() ? static_cast<unsigned char>((*rest)[i]) : 0u;
-  };
-  const unsigned first = byte(0);
-  size_t length = 0;
-  unsigned least = 0x80, most = 0xbf;  // of the second byte
-  if (first >= 0xc2 && first < 0xe0) length = 2;
-  if (first >= 0xe0 && first < 0xf0) length = 3;
-  if (first >= 0xf0 && first < 0xf5) length = 4;
-  if (first == 0xe0) least = 0xa0;
-  if (first == 0xed) most = 0x9f;
-  if (first == 0xf0) least = 0x90;
-  if (first == 0xf4) most = 0x8f;
-  if (length == 0 || byte(1) < least || byte(1) > most) return false;
-  for (size_t i = 2; i < length; ++i) {
-    if (byte(i) < 0x80 || byte(i) > 0xbf) return false;
-  }
-  rest->remove_prefix(length);
   return true;
 }
 

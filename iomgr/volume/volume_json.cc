@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "iomgr/base/json.h"
+#include "iomgr/base/utf8.h"
 
 namespace graphlane {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "iomgr/base/utf8.h"
+
 namespace graphlane {
 namespace {
 
