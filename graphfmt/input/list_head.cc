@@ -14,7 +14,7 @@ namespace graphlane {
 namespace {
 
 constexpr uint64_t kEdgesLookedAt = 1024;
-// Of shorter lists, an edge counts the others too easily.
+// In shorter lists an edge often equals such a count by chance.
 constexpr uint64_t kOthersToJudge = 3;
 
 double weight_at(const char* at, WeightType type) {
@@ -103,8 +103,8 @@ bool ListHead::counts_entries(uint64_t other_edges) const {
   const uint64_t source = *source_, target = *target_;
   const bool source_fits = fits_vertices(source, other_edges);
   if (target == other_edges) {
-    // Of a long list, the chance is small enough whatever its vertices are. But the closing edge of
-    // a cycle may come first.
+    // In a long list such an edge is rare, whatever its vertices are. But the closing edge of a
+    // cycle may come first.
     const bool is_long = other_edges > others_.edge_count && source > 1;
     if (source_fits || is_long) return true;
   }

@@ -27,7 +27,8 @@ class ListHead {
 
   // `batch`: the first edges of the list.
   void look_at(const EdgeBatch& batch);
-  // The same, as parse_names() writes them. `weighted`: the batch has weights of `weight_type`.
+  // As look_at(), for edges as parse_names() writes them. `weighted`: they have weights of
+  // `weight_type`.
   void look_at_names(const char* names, size_t names_bytes, bool weighted, WeightType weight_type);
   // The largest vertex of later edges.
   void add_later(uint32_t vertex_max);

@@ -1,4 +1,4 @@
-// What stat(2) shows of a striped file as st_blksize, by a mount and by the preload library.
+// The st_blksize of striped files, on a mount and in preloaded programs.
 //
 // It is the unit of *small* reads: programs that read single rows (GraphBolt) read as much for each,
 // and Python's files as much for each seek. Engines that sweep choose larger buffers themselves.
