@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <system_error>
 
 #include "cli/command.h"
 #include "cli/run/preload.h"
@@ -154,6 +155,9 @@ int main(int argc, char** argv) {
     return is_trial ? kOk : parse_and_run(parser, std::move(words));
   } catch (const std::bad_alloc&) {
     complain("out of memory");
+  } catch (const std::system_error& error) {
+    const bool is_thread = error.code() == std::errc::resource_unavailable_try_again;
+    complain((is_thread ? "cannot start a thread: " : "") + error.code().message());
   } catch (const std::exception& error) {
     complain(error.what());
   }

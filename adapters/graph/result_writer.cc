@@ -1,5 +1,7 @@
 #include "adapters/graph/result_writer.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <filesystem>

@@ -1,5 +1,7 @@
 // graphlane explain: predicts what the preload library will see of a program, without running it.
 // The words are those of the report (shim/hooks/calls.def).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iterator>

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "fuse/mount/mountpoint.h"
@@ -66,15 +67,17 @@ Outcome<std::string> check_mountpoint(const Volume& volume, const MountOptions& 
   return path;
 }
 
-// Asks the mount for its root from a thread of its own, as a user would, until it answers.
+// Asks the mount for its root from a thread of its own, as a user would, until it answers. `below` is the
+// device of the directory that it covers.
 class ReadinessProbe {
  public:
-  ReadinessProbe(std::shared_ptr<const Volume> volume, std::string mountpoint,
+  ReadinessProbe(std::shared_ptr<const Volume> volume, std::string mountpoint, dev_t below,
                  std::function<void()> on_ready)
-      : thread_([volume = std::move(volume), mountpoint = std::move(mountpoint),
+      : thread_([volume = std::move(volume), mountpoint = std::move(mountpoint), below,
                  on_ready = std::move(on_ready)] {
           struct stat st;
-          if (::stat(mountpoint.c_str(), &st) != 0) return;  // the mount ended before it was ready
+          // Otherwise the mount ended before it was ready.
+          if (::stat(mountpoint.c_str(), &st) != 0 || st.st_dev == below) return;
           raise_page_cache_limits(st.st_dev, *volume);
           on_ready();
         }) {}
@@ -94,10 +97,16 @@ Outcome<void> serve_mount(const std::shared_ptr<const Volume>& volume, const Mou
   log_sum_failures();
   Outcome<std::unique_ptr<Filesystem>> fs = Filesystem::start(volume, options);
   if (!fs) return fs.error();
+  // It ends after the session, because it waits for an answer until the mount is gone.
+  std::optional<ReadinessProbe> probe;
   Outcome<std::unique_ptr<Session>> session = Session::make(**fs);
   if (!session) return session.error();
+  struct stat covered;
+  if (::stat(mountpoint.c_str(), &covered) != 0) {
+    return os_error(errno, mountpoint, "cannot mount there");
+  }
   if (Outcome<void> mounted = (*session)->mount(mountpoint); !mounted) return mounted;
-  const ReadinessProbe herald(volume, mountpoint, std::move(on_ready));
+  probe.emplace(volume, mountpoint, covered.st_dev, std::move(on_ready));
   return (*session)->serve(&stop);
 }
 

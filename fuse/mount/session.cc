@@ -147,6 +147,7 @@ Outcome<void> Session::serve(StopSignals* stop) {
   fs_.drop_behind.stop();
   fs_.invalidation.stop();
   if (result == 0) return {};
+  if (result == -EAGAIN) return make_error(EAGAIN, "no thread can be started to serve the mount");
   return make_error(-result, "the connection to the kernel failed: {}", std::strerror(-result));
 }
 
@@ -156,7 +157,8 @@ int Session::run_workers() {
   const uint32_t workers = worker_count(fs_);
   ::fuse_loop_cfg_set_max_threads(config, workers);
   ::fuse_loop_cfg_set_idle_threads(config, workers);
-  const int result = ::fuse_session_loop_mt(session_, config);
+  int result = ::fuse_session_loop_mt(session_, config);
+  if (result == -1) result = -EAGAIN;  // libfuse could not start a thread, and has logged it
   ::fuse_loop_cfg_destroy(config);
   return result;
 }

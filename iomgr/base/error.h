@@ -5,7 +5,7 @@
 // caller such as FUSE passes on.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <string_view>

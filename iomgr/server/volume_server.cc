@@ -191,6 +191,7 @@ FileServer::Answer VolumeServer::answer_sharer(int file_fd) const {
   }
   auto file = StripedFile::open(*volume_, stub.get(), layout, "");
   if (!file) return FileServer::refusal(file.error().code);  // the client has reported the reason
+  if ((*file)->layout().state != FileState::kClosed) return FileServer::refusal(EAGAIN);
   (*file)->hold(std::move(stub));
   Answer answer;
   answer.content.time_ns = ctime_ns_of(st);

@@ -57,8 +57,9 @@ Failure check_open_parts(const Layout& layout, const Devices& roots, PartFiles* 
           EIO};
 }
 
-Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* parts,
-                        uint64_t* bytes_max) {
+// If another process begins to change the file meanwhile, *stub becomes what its stub says then.
+Failure open_stub_parts(int fd, Layout* stub, int flags, PartFiles* parts, uint64_t* bytes_max) {
+  const Layout& layout = *stub;
   Devices roots;
   if (const Failure failure = open_devices_of(fd, layout, &located_devices, &roots)) return failure;
   if (located_devices.format == 1 && (flags & O_ACCMODE) != O_RDONLY) {
@@ -80,6 +81,10 @@ Failure open_stub_parts(int fd, const Layout& layout, int flags, PartFiles* part
     const Result<void, PartError> opened = parts->open(roots.roots(), layout, flags, &owner);
     if (opened) return check_open_parts(layout, roots, parts, bytes_max);
     error = opened.error();
+    if (layout.state == FileState::kClosed && has_changed(fd, stub)) {
+      i = -1;
+      continue;
+    }
     if (error.ownership == Ownership::kOwned) break;
     if (i == 0 && error.ownership == Ownership::kNeverSynced && (flags & O_ACCMODE) != O_RDONLY) {
       const int failed = remake_parts(roots.roots(), layout, fd, owner);
@@ -155,7 +160,7 @@ Located locate_stub(int fd, const struct stat& st, Access access, PartFiles* par
   }
   const int flags = may_write(access) ? O_RDWR : O_RDONLY;
   find_path(fd, &stub_path);
-  const Failure failure = open_stub_parts(fd, located.layout, flags, parts, &located.bytes_max);
+  const Failure failure = open_stub_parts(fd, &located.layout, flags, parts, &located.bytes_max);
   if (failure) {
     find_path(fd, &stub_path);
     Text<512> reason;

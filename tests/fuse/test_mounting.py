@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import are_ssds, is_mounted, run, wait_until
+from harness import BUILD, are_ssds, is_mounted, run, wait_until
 from mounts import mounted, striped  # noqa: F401, fixtures
 
 SECONDS_MAX = 20
@@ -55,6 +55,22 @@ def test_the_mount_command_returns_when_the_mount_answers(striped, mounted):
                     if f" {at} " in line)
         assert line.startswith(f"{volume.path} {at} fuse.graphlane ")
     assert os.listdir(at) == []
+
+
+@pytest.mark.skipif(BUILD.name in ("asan", "tsan"), reason="not applicable: a sanitizer needs address space without end")
+def test_a_mount_without_address_space_fails_and_leaves_nothing(graphlane, fuse, volume, tmp_path):
+    """Each limit lets it come a little further: its own threads, libfuse's, and requests."""
+    made = volume()
+    at = tmp_path / "mnt"
+    at.mkdir()
+    for mib in range(20, 120, 4):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))  # noqa: E731, B023
+        done = run(graphlane.program, "mount", made.path, at, check=False, timeout=60, preexec_fn=limit)
+        assert is_mounted(at) == (done.returncode == 0), f"{mib} MiB: {done.stderr}"
+        if done.returncode == 0:
+            graphlane("umount", at)
+        else:
+            assert done.stderr, f"{mib} MiB"
 
 
 def page_cache_limits(at: Path) -> Path:

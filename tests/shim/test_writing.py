@@ -398,6 +398,32 @@ for step in range(400):
 """)
 
 
+OPENER = """
+import os, sys
+print("begun", flush=True)
+fd = os.open(sys.argv[1], int(sys.argv[2]))
+print(os.fstat(fd).st_size)
+"""
+
+
+@pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR])
+def test_a_file_can_be_opened_while_another_process_cuts_it(graphlane, preloaded, made, tmp_path, flags):
+    """The stub and its parts cannot be read at one instant."""
+    (tmp_path / "data").write_bytes(bytes(3 << 20))
+    path = made.path / "a.dat"
+    for reads in (1, 2, 3):  # the cut comes after so many reads of the stub, each of which takes 150 ms
+        graphlane("import", "-f", tmp_path / "data", path)
+        opening = subprocess.Popen(
+            [str(graphlane.program), "run", "--no-mount", "--", "strace", "-f", "-o", tmp_path / "log", "-P", path,
+             "-e", "trace=pread64", "-e", "inject=pread64:delay_exit=150000",
+             sys.executable, "-c", OPENER, path, str(flags)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert opening.stdout.readline() == "begun\n"
+        time.sleep(0.15 * reads - 0.07)
+        preloaded("truncate", "-s", "100", path)
+        said, complaint = opening.communicate(timeout=60)
+        assert complaint == "" and int(said) in (100, 3 << 20), f"after {reads} reads"
+
+
 def test_an_unlinked_file_lives_as_long_as_it_is_open(preloaded, made):
     preloaded(f"""
 import os

@@ -4,7 +4,7 @@
 // Threads: log_line() from any; the other functions before threads are started.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <string_view>

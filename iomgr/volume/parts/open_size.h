@@ -33,6 +33,7 @@ struct OpenSize {
   bool is_cut = false;          // a power failure left longer parts with unwritten blocks
 
   bool is_damaged() const { return bytes < promised_bytes; }
+  friend bool operator==(const OpenSize&, const OpenSize&) = default;
 };
 
 // `part_sizes` has N elements, in the order of the devices. `promised_bytes` is the largest promise

@@ -31,9 +31,7 @@ void change_promises(const OpenPartsOf& parts, const Change& change) {
   }
 }
 
-}  // namespace
-
-OpenSize look_at_open(const Layout& layout, const OpenPartsOf& parts) {
+OpenSize look_once(const Layout& layout, const OpenPartsOf& parts) {
   const auto count = static_cast<uint32_t>(parts.parts.size());
   uint64_t sizes[kDeviceCountMax] = {};
   // Looks at the sizes first (promises.h).
@@ -68,6 +66,19 @@ OpenSize look_at_open(const Layout& layout, const OpenPartsOf& parts) {
   const uint64_t with_zeros = open.bytes;
   open = size_of_open(layout, {sizes, count}, promised);
   open.is_cut = open.bytes < with_zeros;
+  return open;
+}
+
+}  // namespace
+
+OpenSize look_at_open(const Layout& layout, const OpenPartsOf& parts) {
+  OpenSize open = look_once(layout, parts);
+  // Another process may have written and synced between the two steps of a look: the size is then an
+  // old one, and the promise a new one. So a file is damaged only if two looks agree.
+  for (OpenSize before; open.is_damaged() && open != before;) {
+    before = open;
+    open = look_once(layout, parts);
+  }
   return open;
 }
 

@@ -93,11 +93,13 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open_for(const Volume& volume
   return file;
 }
 
-// Looks again after a mismatch, because a chown changes the owners one after the other.
+// Looks again after a mismatch, because a chown changes the owners one after the other, and another
+// process may begin to change a closed file.
 Outcome<std::shared_ptr<StripedFile>> StripedFile::open(const Volume& volume, int stub_fd,
                                                         const Layout& layout, std::string_view name,
                                                         int flags) {
   constexpr std::chrono::milliseconds kPause{2};
+  Layout now = layout;
   if ((flags & O_ACCMODE) != O_RDONLY && volume.format() == 1) {
     return make_error(EROFS, "{}: a volume of format 1 is read only (graphlane check --upgrade)",
                       name);
@@ -109,11 +111,16 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open(const Volume& volume, in
                          is_lost_and_found(volume.root_fd(), stub_fd, layout.file_id);
     const PartsOwner owner{
         .stub = *seen, .volume_format = volume.format(), .is_lost_and_found = is_lost};
-    auto file = open_for(volume, layout, name, flags, &owner);
-    if (file || file.error().code != EIO || is_second) return file;
+    auto file = open_for(volume, now, name, flags, &owner);
+    if (file || file.error().code != EIO) return file;
+    if (now.state == FileState::kClosed && has_changed(stub_fd, &now)) {
+      now = current_layout(volume, now);
+      continue;
+    }
+    if (is_second) return file;
     const bool writes = (flags & O_ACCMODE) != O_RDONLY;
     const int error =
-        writes && layout.is_new ? remake_parts(volume.device_roots(), layout, stub_fd, owner) : 0;
+        writes && now.is_new ? remake_parts(volume.device_roots(), now, stub_fd, owner) : 0;
     if (error != 0 && error != EIO) {
       return os_error(error, name, "cannot make its parts, of which a power failure left some");
     }

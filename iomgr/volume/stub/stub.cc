@@ -190,6 +190,15 @@ Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout) {
   return read_stub(fd, {page.bytes, kStubSize}, layout);
 }
 
+bool has_changed(int fd, Layout* layout) {
+  Layout now;
+  const Result<StubVerdict> verdict = read_stub(fd, kStubSize, &now);
+  if (!verdict || *verdict != StubVerdict::kStub || now.file_id != layout->file_id) return false;
+  if (now == *layout) return false;
+  *layout = now;
+  return true;
+}
+
 Result<void> write_stub(int fd, const Layout& layout) {
   const Page page;
   if (page.bytes == nullptr) return last_errno();

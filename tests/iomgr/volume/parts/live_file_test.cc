@@ -414,6 +414,18 @@ TEST_F(LiveFileTest, ReadersSeeTheSizeChange) {
   EXPECT_EQ((*reading)->size(), 5u);
 }
 
+// A reader has read the stub, and opens the parts after another process has cut them.
+TEST_F(LiveFileTest, AFileThatIsCutMeanwhileCanBeOpened) {
+  make(random_bytes(kDeviceCount * kDepth * 2));
+  const Fd stub = stub_of("f");
+  const Layout before = layout_of("f");
+  const auto live = opened();
+  ASSERT_TRUE(live->resize(5));
+  const auto reading = StripedFile::open(*volume_, stub.get(), before, "f", O_RDONLY);
+  ASSERT_TRUE(reading) << reading.error().text;
+  EXPECT_EQ((*reading)->size(), 5u);
+}
+
 TEST_F(LiveFileTest, RepairsUnevenPartsOfADeadWriter) {
   const std::string content = random_bytes(kDeviceCount * kDepth * 2);
   make(content);
