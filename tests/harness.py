@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("GRAPHLANE_BUILD", ROOT / "build/release"))
 # Arguments that make `make` build there.
 BUILD_WORDS = [f"VARIANT={BUILD.name.removesuffix('-by-files')}", f"UNITY={0 if BUILD.name.endswith('-by-files') else 1}"]
+SANITIZED = BUILD.name in ("asan", "tsan")  # everything takes three times as long there, and memory is not what it is
 COMMAND_SECONDS_MAX = 120
 WAIT_SECONDS_MAX = 30
 
@@ -175,6 +176,13 @@ def processes(file: str) -> Iterator[tuple[int, bytes]]:
         if directory.name.isdecimal():
             with suppress(OSError):
                 yield int(directory.name), (directory / file).read_bytes()
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether the process has a handler of the signal, so that it would end in its own way."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 def comes(condition, seconds_max: float = 2) -> bool:

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from algo import stored_graphs as graphs
-from harness import BUILD
+from harness import BUILD, SANITIZED
 
 PAGE = 4096
 MIB = 1 << 20
 GRAPH = graphs.StoredGraph("hubs", 1 << 16, graphs.rmat_pairs(16, 2_000_000, 3))
 
-without_sanitizer = pytest.mark.skipif(BUILD.name in ("asan", "tsan"), reason="not applicable: a sanitizer has memory of its own")
+without_sanitizer = pytest.mark.skipif(SANITIZED, reason="not applicable: a sanitizer has memory of its own")
 
 
 @pytest.fixture(scope="module")

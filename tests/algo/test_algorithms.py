@@ -7,7 +7,7 @@ import pytest
 
 from algo import reference
 from algo import stored_graphs as graphs
-from harness import BUILD
+from harness import SANITIZED
 
 # The format of an engine's graphs, and how to make it. kv runs to a fixpoint: it has no bfs and no iteration count.
 ENGINES = {"semiext": ["lists"], "hybrid": ["dual", "-p", "3"], "kv": ["pages"]}
@@ -18,7 +18,7 @@ WAYS = {
     "8-threads": ["--threads", "8", "--cache", "4M"],
     "in-memory": ["--threads", "8", "--in-memory"],
 }
-if BUILD.name in ("asan", "tsan"):  # there a run takes long: one codec, and threads that share lists
+if SANITIZED:  # one codec, and threads that share lists
     CODECS = ["varint"]
     WAYS = {way: WAYS[way] for way in ("8-threads", "in-memory")}
 # A codec that only the format dual has.
@@ -105,7 +105,7 @@ def compute(graphlane, path, case, graph, engine, options, out):
 
 def check(graphlane, stored, graph, case, runs, out, of_dual=()):
     """Compares each run, a codec and a way, with the reference; of_dual: those of the format dual alone."""
-    want = graph.once(("want", case), lambda: case.want(graph))
+    want = graph.once(("want", case.want), lambda: case.want(graph))
     for engine in case.engines:
         for codec, way in [*runs, *(of_dual if engine == "hybrid" else ())]:
             options = RANDOM if engine == "hybrid" and way == "in-memory" else WAYS[way]
@@ -121,8 +121,9 @@ SMALL = graphs.small()
 
 
 def pairs(number):
-    """Every codec and every way, in pairs that differ from one number to the next; three numbers have all pairs."""
-    count = max(len(CODECS), len(WAYS))
+    """Every codec and every way, in pairs that differ from one number to the next; three numbers have all pairs.
+    One pair with a sanitizer."""
+    count = 1 if SANITIZED else max(len(CODECS), len(WAYS))
     ways = list(WAYS)
     return [(CODECS[i % len(CODECS)], ways[(i + number) % len(ways)]) for i in range(count)]
 
@@ -134,7 +135,7 @@ def test_small_graphs(graphlane, stored, number, case, tmp_path):
           of_dual=[OF_DUAL[number % len(OF_DUAL)]])
 
 
-without_sanitizer = pytest.mark.skipif(BUILD.name in ("asan", "tsan"), reason="not applicable: under a sanitizer small graphs do")
+without_sanitizer = pytest.mark.skipif(SANITIZED, reason="not applicable: under a sanitizer small graphs do")
 
 # One of each algorithm: small graphs test the others.
 ONCE = [case for case in CASES if case not in ("bfs-parents", "pagerank-none", "pagerank-limit", "pagerank-delta",

@@ -11,11 +11,11 @@ import pytest
 
 from algo import stored_graphs as graphs
 from algo.interrupted import check_interrupt_leaves_nothing
-from harness import BUILD
+from harness import BUILD, SANITIZED
 
 GRAPH = graphs.weighted(graphs.StoredGraph("rmat", 1 << 13, graphs.rmat_pairs(13, 150_000, 11)), 3)
 MODELS = ["hybrid", "push", "pull", "random"]
-without_sanitizer = pytest.mark.skipif(BUILD.name in ("asan", "tsan"), reason="not applicable: limits the address space")
+without_sanitizer = pytest.mark.skipif(SANITIZED, reason="not applicable: limits the address space")
 
 
 @pytest.fixture(scope="module")

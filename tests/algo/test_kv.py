@@ -12,9 +12,10 @@ import pytest
 
 from algo import reference
 from algo import stored_graphs as graphs
-from harness import BUILD
+from harness import BUILD, SANITIZED
 
-GRAPH = graphs.StoredGraph("kv", 1 << 13, graphs.rmat_pairs(13, 150_000, 31))
+SCALE, ARCS = (11, 30_000) if SANITIZED else (13, 150_000)
+GRAPH = graphs.StoredGraph("kv", 1 << SCALE, graphs.rmat_pairs(SCALE, ARCS, 31))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_a_warm_start_after_the_graph_changed(graphlane, ranks, stored, tmp_path
     before, _, cold = ranks()
     np.save(tmp_path / "before.npy", before)
     # A few arcs are removed and a few added.
-    changed = graphs.StoredGraph("changed", GRAPH.vertex_count, np.concatenate([GRAPH.edges[50:], graphs.random_pairs(8000, 50, 33)]))
+    changed = graphs.StoredGraph("changed", GRAPH.vertex_count, np.concatenate([GRAPH.edges[50:], graphs.random_pairs(GRAPH.vertex_count, 50, 33)]))
     path = changed.store(graphlane, tmp_path, "varint", "pages")
     want = reference.pagerank_limit(changed)
     cold = ranks(graph=path)[2]
@@ -131,7 +132,7 @@ def test_other_refusals(graphlane, stored, tmp_path):
         return result.stderr
 
     np.save(tmp_path / "short.npy", np.zeros(3))
-    assert "8192 vertices" in refused("pagerank-delta", "--init", tmp_path / "short.npy", stored)
+    assert f"{GRAPH.vertex_count} vertices" in refused("pagerank-delta", "--init", tmp_path / "short.npy", stored)
     assert "takes no --init" in refused("wcc", "--init", tmp_path / "short.npy", stored)
     assert "does not converge" in refused("katz", "--alpha", "10", stored)
     assert "does not converge" in refused("katz", "--alpha", "10", "--workers", "2", stored)

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from harness import BUILD
+from harness import SANITIZED
 from test_run_volumes import show, shows, striped  # noqa: F401, fixtures
 
 # A sanitizer's runtime must be loaded first, but the preload library precedes it.
-pytestmark = pytest.mark.skipif(BUILD.name in ("asan", "tsan"), reason="not applicable: a preload library beside a sanitizer")
+pytestmark = pytest.mark.skipif(SANITIZED, reason="not applicable: a preload library beside a sanitizer")
 
 # Prints a path computed at run time: no text of the command names the volume.
 REVERSED = '"$(rev {tmp}/reversed)/data"'

@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from harness import BUILD, run
+from harness import SANITIZED, run
 
 # A sanitizer's runtime must be loaded first, but the preload library precedes it.
-pytestmark = pytest.mark.skipif(BUILD.name in ("asan", "tsan"), reason="not applicable: a preload library beside a sanitizer")
+pytestmark = pytest.mark.skipif(SANITIZED, reason="not applicable: a preload library beside a sanitizer")
 
 SIZE = 1_500_017
 

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from harness import BUILD, is_mounted, run
+from harness import SANITIZED, is_mounted, run
 
 SIZE = 3_000_017
 USER = 65534
@@ -162,7 +162,7 @@ def test_a_static_program_reads_through_the_mount(place, static, command):
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.skipif(BUILD.name in ("asan", "tsan"), reason="not applicable: a preload library beside a sanitizer")
+@pytest.mark.skipif(SANITIZED, reason="not applicable: a preload library beside a sanitizer")
 @pytest.mark.parametrize("command", STATIC_WAYS.values(), ids=STATIC_WAYS)
 def test_a_static_program_without_a_mount_is_refused(place, static, command):
     (place.at / "script").write_text("#!/bin/sh\n./static vol/data\n")

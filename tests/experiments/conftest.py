@@ -10,7 +10,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from commands import experiments  # noqa: E402
 
-from harness import BUILD, machine_caches  # noqa: E402
+from harness import SANITIZED, machine_caches  # noqa: E402
 
 from experiments.devices import cgroup  # noqa: E402
 from experiments.workspace import StepFailed  # noqa: E402
@@ -43,7 +43,7 @@ def dropped_caches():
 
 @pytest.fixture
 def ready(loops, dropped_caches):
-    if BUILD.name in ["asan", "tsan"]:
+    if SANITIZED:
         pytest.skip("not applicable: a sanitizer's own memory would count")
     try:
         cgroup.named("any")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import BUILD, are_ssds, is_mounted, run, wait_until
+from harness import SANITIZED, are_ssds, is_mounted, run, wait_until
 from mounts import mounted, striped  # noqa: F401, fixtures
 
 SECONDS_MAX = 20
@@ -57,7 +57,7 @@ def test_the_mount_command_returns_when_the_mount_answers(striped, mounted):
     assert os.listdir(at) == []
 
 
-@pytest.mark.skipif(BUILD.name in ("asan", "tsan"), reason="not applicable: a sanitizer needs address space without end")
+@pytest.mark.skipif(SANITIZED, reason="not applicable: a sanitizer needs address space without end")
 def test_a_mount_without_address_space_fails_and_leaves_nothing(graphlane, fuse, volume, tmp_path):
     """Each limit lets it come a little further: its own threads, libfuse's, and requests."""
     made = volume()

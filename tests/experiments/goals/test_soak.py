@@ -5,11 +5,11 @@ import re
 import pytest
 from commands import experiments
 
-from harness import BUILD
+from harness import SANITIZED
 
 from experiments.goals import soak
 
-pytestmark = pytest.mark.skipif(BUILD.name in ["asan", "tsan"],
+pytestmark = pytest.mark.skipif(SANITIZED,
                                 reason="not applicable: experiments are never sanitized")
 
 
