@@ -252,9 +252,9 @@ Outcome<int> compute(const AlgoCommand& options) {
   if (options.explains) print_iterations(result->iterations);
   print_summary(result->summary);
   if (!quiet) {
-    fmt::print("{} iterations in {:.3g} s, {} read in {} reads\n", result->stats.iterations,
+    fmt::print("{} in {:.3g} s, {} read in {}\n", counted(result->stats.iterations, "iteration"),
                result->stats.run_seconds, format_size(result->stats.device_bytes),
-               result->stats.device_reads);
+               counted(result->stats.device_reads, "read"));
     if (result->stats.value_bytes_written > 0) {
       fmt::print("vertices' values beyond --value-memory: {} read, {} written\n",
                  format_size(result->stats.value_bytes_read),

@@ -76,8 +76,9 @@ std::FILE* summary_stream(const std::string& output) {
 
 void print_edges(const std::string& output, const EdgeListSummary& summary) {
   if (quiet) return;
-  fmt::print(summary_stream(output), "{}: {} vertices, {} edges\n",
-             output == "-" ? "standard output" : output, summary.vertex_count, summary.edge_count);
+  fmt::print(summary_stream(output), "{}: {} vertices, {}\n",
+             output == "-" ? "standard output" : output, summary.vertex_count,
+             counted(summary.edge_count, "edge"));
 }
 
 // The directory for spills: that of the graph, because it has room for it.
@@ -115,8 +116,8 @@ Outcome<void> to_grid(const ConvertCommand& options, const std::string& path) {
   const Outcome<GridSummary> built = build_grid(grid);
   if (!built) return built.error();
   if (!quiet) {
-    fmt::print("{}: {} vertices, {} edges in {} x {} blocks, {}\n", options.output,
-               built->vertex_count, built->edge_count, built->partitions, built->partitions,
+    fmt::print("{}: {} vertices, {} in {} x {} blocks, {}\n", options.output, built->vertex_count,
+               counted(built->edge_count, "edge"), built->partitions, built->partitions,
                format_size(built->output_bytes));
   }
   print_notes(options.input, built->notes);
@@ -202,9 +203,9 @@ Outcome<void> to_shards(const ConvertCommand& options, const std::string& path) 
                     .overwrite = options.overwrite});
   if (!built) return built.error();
   if (!quiet) {
-    fmt::print("{}: {} vertices, {} edges in {} shards; GraphChi's programs take it as: file {}\n",
-               options.output, built->vertex_count, built->edge_count, built->shards,
-               (given / name).string());
+    fmt::print("{}: {} vertices, {} in {}; GraphChi's programs take it as: file {}\n",
+               options.output, built->vertex_count, counted(built->edge_count, "edge"),
+               counted(built->shards, "shard"), (given / name).string());
   }
   std::vector<std::string> notes = built->notes;
   if (built->self_loop_count > 0) {

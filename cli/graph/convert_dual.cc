@@ -43,10 +43,10 @@ Outcome<std::vector<std::string>> convert_to_dual(const ToStored& options, uint3
   if (!built) return built.error();
   if (!quiet) {
     fmt::print(
-        "{}: {} vertices, {} edges, {}, in {} x {} blocks, codec {} with {:.2f} bits an arc and "
+        "{}: {} vertices, {}, {}, in {} x {} blocks, codec {} with {:.2f} bits an arc and "
         "{:.2f} of index, {}\n",
-        options.shown, built->vertex_count, built->edge_count, direction_of(is_directed),
-        built->partitions, built->partitions, name_of(*codec),
+        options.shown, built->vertex_count, counted(built->edge_count, "edge"),
+        direction_of(is_directed), built->partitions, built->partitions, name_of(*codec),
         bits_for_arcs(built->lists_bytes, built->arc_count, is_directed),
         bits_for_arcs(built->index_bytes, built->arc_count, is_directed),
         format_size(built->output_bytes));

@@ -80,8 +80,8 @@ Outcome<std::vector<std::string>> convert_to_lists(const ToStored& options) {
                                              .overwrite = options.overwrite});
   if (!built) return built.error();
   if (!quiet) {
-    fmt::print("{}: {} vertices, {} edges, {}, codec {} with {:.2f} bits an arc, {}\n",
-               options.shown, built->vertex_count, built->edge_count, direction_of(is_directed),
+    fmt::print("{}: {} vertices, {}, {}, codec {} with {:.2f} bits an arc, {}\n", options.shown,
+               built->vertex_count, counted(built->edge_count, "edge"), direction_of(is_directed),
                name_of(*codec), built->bits_an_arc(is_directed), format_size(built->output_bytes));
   }
   return std::move(built->notes);
@@ -113,8 +113,8 @@ Outcome<int> check_stored_graph(const std::string& path) {
                                               : check_lists(path);
   if (!header) return header.error();
   if (!quiet) {
-    fmt::print("{}: {} vertices, {} edges, {}, no problems\n", path, header->vertex_count,
-               header->edge_count, direction_of(header->is_directed));
+    fmt::print("{}: {} vertices, {}, {}, no problems\n", path, header->vertex_count,
+               counted(header->edge_count, "edge"), direction_of(header->is_directed));
   }
   return kOk;
 }

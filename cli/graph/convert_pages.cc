@@ -29,9 +29,10 @@ Outcome<std::vector<std::string>> convert_to_pages(const ToStored& options,
                                              .overwrite = options.overwrite});
   if (!built) return built.error();
   if (!quiet) {
-    fmt::print("{}: {} vertices, {} edges, {}, codec {}, {} pages of {}, {}\n", options.shown,
-               built->vertex_count, built->edge_count, direction_of(!options.input.undirected),
-               name_of(*codec), built->page_count, format_size(page_bytes),
+    fmt::print("{}: {} vertices, {}, {}, codec {}, {} of {}, {}\n", options.shown,
+               built->vertex_count, counted(built->edge_count, "edge"),
+               direction_of(!options.input.undirected), name_of(*codec),
+               counted(built->page_count, "page"), format_size(page_bytes),
                format_size(built->output_bytes));
   }
   return std::move(built->notes);

@@ -1,6 +1,7 @@
 #include "cli/command.h"
 #include "iomgr/admin/adopt.h"
 #include "iomgr/base/printable.h"
+#include "iomgr/base/size.h"
 
 namespace graphlane::cli {
 namespace {
@@ -24,8 +25,8 @@ Outcome<int> print_bound(const BindReport& report, const std::string& root) {
   for (const std::string& line : report.left) fmt::print("left: {}\n", printable(line));
   if (report.stopped) return *report.stopped;
   if (!quiet) {
-    fmt::print("{}: {} stubs bound to their parts, {} were, {} left\n", root, report.bound_count,
-               report.kept_count, report.left.size());
+    fmt::print("{}: {} bound to their parts, {} were, {} left\n", root,
+               counted(report.bound_count, "stub"), report.kept_count, report.left.size());
   }
   return report.left.empty() ? kOk : kFailed;
 }

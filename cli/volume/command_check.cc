@@ -82,8 +82,9 @@ Outcome<void> delete_orphans(const Volume& volume, const CheckCommand& options,
   }
   const int64_t now = std::time(nullptr);
   for (const Orphan& orphan : chosen) {
-    fmt::print("orphan: {}: {} parts, {}, {}\n", UuidText(orphan.file_id).view(), orphan.part_count,
-               format_size(orphan.bytes), describe_age(orphan, now));
+    fmt::print("orphan: {}: {}, {}, {}\n", UuidText(orphan.file_id).view(),
+               counted(orphan.part_count, "part"), format_size(orphan.bytes),
+               describe_age(orphan, now));
   }
   if (!is_confirmed(chosen, options)) return {};
   CheckOptions again{.repair = options.repair};
@@ -109,10 +110,10 @@ void print_report(const Volume& volume, const CheckReport& report) {
   }
   for (const std::string& line : report.waiting) fmt::print("kind: {}\n", printable(line));
   if (!report.waiting.empty()) {
-    fmt::print("{} renamed; to give them the kind of their name: graphlane check --repair {}\n",
-               report.waiting.size() == 1 ? "1 file was"
-                                          : fmt::format("{} files were", report.waiting.size()),
-               root);
+    fmt::print(
+        "{} renamed; to give them the kind of their name: graphlane check --repair {}\n",
+        counted(report.waiting.size(), "file") + (report.waiting.size() == 1 ? " was" : " were"),
+        root);
   }
   if (!report.orphans.empty()) {
     const auto all = [&](const auto& is_so) {
@@ -134,7 +135,7 @@ void print_scrubbed(const CheckReport& report, bool scrubbed) {
   fmt::print("scrubbed: {} blocks match their checksums, {} do not, {} have none that holds\n",
              report.scrubbed.verified, report.scrubbed.failed, report.scrubbed.unverified);
   if (!report.without_sums.empty()) {
-    fmt::print("{} files have no checksums: graphlane check --checksum gives them some\n",
+    fmt::print("files without checksums: {} (graphlane check --checksum gives them some)\n",
                report.without_sums.size());
   }
 }
@@ -171,10 +172,11 @@ Outcome<int> check(const CheckCommand& options) {
   print_scrubbed(*report, options.scrub);
   if (report->stopped) return *report->stopped;
   if (!quiet) {
-    fmt::print("{}: {} striped files ({}), {} plain files, {}\n", printable((*volume)->root()),
-               report->striped_count, format_size(report->bytes), report->plain_count,
-               report->problems.empty() ? "no problems"
-                                        : fmt::format("{} problems", report->problems.size()));
+    fmt::print(
+        "{}: {} ({}), {}, {}\n", printable((*volume)->root()),
+        counted(report->striped_count, "striped file"), format_size(report->bytes),
+        counted(report->plain_count, "plain file"),
+        report->problems.empty() ? "no problems" : counted(report->problems.size(), "problem"));
   }
   return (report->repaired.empty() ? 0 : kCheckCorrected) |
          (report->problems.empty() ? 0 : kCheckLeft);

@@ -43,8 +43,8 @@ Outcome<int> create(const CreateOptions& options) {
   }
   if (!quiet) tell_missing_features(**volume);
   if (!quiet) {
-    fmt::print("created {}: {} devices, stripe depth {}\n", (*volume)->root(),
-               (*volume)->device_count(),
+    fmt::print("created {}: {}, stripe depth {}\n", (*volume)->root(),
+               counted((*volume)->device_count(), "device"),
                (*volume)->is_depth_auto() ? "auto" : format_size((*volume)->stripe_depth_bytes()));
   }
   return kOk;

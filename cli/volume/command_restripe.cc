@@ -66,9 +66,9 @@ void print_text(const RestripeReport& report, bool dry_run) {
   }
   for (const Error& error : report.left) fmt::print("left: {}\n", printable(error.text));
   if (quiet) return;
-  fmt::print("{}: {} files ({}), {} as they were to be, {} left\n",
-             dry_run ? "would restripe" : "restriped", report.changed.size(), format_size(bytes),
-             report.kept_count, report.left.size());
+  fmt::print("{}: {} ({}), {} as they were to be, {} left\n",
+             dry_run ? "would restripe" : "restriped", counted(report.changed.size(), "file"),
+             format_size(bytes), report.kept_count, report.left.size());
 }
 
 Outcome<int> restripe(const RestripeOptions& options) {

@@ -12,8 +12,8 @@ namespace {
 
 void print_summary(std::string_view done, const TransferSummary& summary) {
   if (quiet) return;
-  fmt::print("{}: {} striped and {} plain files, {}\n", done, summary.striped_count,
-             summary.plain_count, format_size(summary.bytes));
+  fmt::print("{}: {} striped and {}, {}\n", done, summary.striped_count,
+             counted(summary.plain_count, "plain file"), format_size(summary.bytes));
 }
 
 struct ImportCommand {
@@ -100,8 +100,9 @@ Outcome<int> export_(const ExportCommand& options) {
                                    .salvage = options.salvage});
   if (!summary) return summary.error();
   for (const SalvagedFile& file : summary->salvaged) {
-    fmt::print("missing: {}: {} in {} ranges: {}\n", printable(file.shown),
-               format_size(file.missing_bytes), file.range_count, printable(file.list_shown));
+    fmt::print("missing: {}: {} in {}: {}\n", printable(file.shown),
+               format_size(file.missing_bytes), counted(file.range_count, "range"),
+               printable(file.list_shown));
   }
   print_summary("exported", *summary);
   return summary->salvaged.empty() ? kOk : kFailed;

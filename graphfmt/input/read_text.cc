@@ -11,6 +11,7 @@
 #include "graphfmt/input/weights.h"
 #include "graphfmt/output/snap_text.h"
 #include "graphfmt/sort/line.h"
+#include "iomgr/base/size.h"
 
 namespace graphlane {
 namespace {
@@ -208,9 +209,9 @@ class TextReader {
   ReadResult finish() {
     const uint64_t declared = plan_.declared_lines.value_or(summary_.edge_count);
     if (summary_.edge_count != declared) {
-      return make_error(EINVAL,
-                        "{}: line {}: {} edges, but the head of the file says {}: is it complete?",
-                        source_.name(), line_count_ + 1, summary_.edge_count, declared);
+      return make_error(
+          EINVAL, "{}: line {}: {}, but the head of the file says {}: is it complete?",
+          source_.name(), line_count_ + 1, counted(summary_.edge_count, "edge"), declared);
     }
     if (summary_.edge_count == 0) return make_error(EINVAL, "{}: no edges in it", source_.name());
     const ListHead::Verdict head = judge_head();
@@ -228,8 +229,9 @@ class TextReader {
           head_.text()));
     }
     if (plan_.noted_lines && *plan_.noted_lines != summary_.edge_count) {
-      summary_.notes.push_back(fmt::format("{} edges, but the head of the file says {}",
-                                           summary_.edge_count, *plan_.noted_lines));
+      summary_.notes.push_back(fmt::format("{}, but the head of the file says {}",
+                                           counted(summary_.edge_count, "edge"),
+                                           *plan_.noted_lines));
     }
     if (below_ && above_) {
       summary_.notes.push_back(

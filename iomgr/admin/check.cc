@@ -581,8 +581,9 @@ class Check {
       problem("{}", removed.error().text);
       return false;
     }
-    repaired("{}: removed {} parts ({}) that a killed import or removal left",
-             UuidText(orphan.file_id).view(), orphan.part_count, format_size(orphan.bytes));
+    repaired("{}: removed {} ({}) that a killed import or removal left",
+             UuidText(orphan.file_id).view(), counted(orphan.part_count, "part"),
+             format_size(orphan.bytes));
     return true;
   }
 
@@ -592,8 +593,8 @@ class Check {
       problem("{}", removed.error().text);
       return false;
     }
-    repaired("{}: deleted {} parts ({}) that no stub named", UuidText(orphan.file_id).view(),
-             orphan.part_count, format_size(orphan.bytes));
+    repaired("{}: deleted {} ({}) that no stub named", UuidText(orphan.file_id).view(),
+             counted(orphan.part_count, "part"), format_size(orphan.bytes));
     return true;
   }
 
@@ -601,10 +602,9 @@ class Check {
     if (options_.repair && lost != nullptr) {
       if (Outcome<void> added = lost->add(orphan); !added) return problem("{}", added.error().text);
       orphan.since_seconds = lost->since(orphan.file_id);
-      return repaired("{}/{}/{}: {} {} parts ({}) that no stub names", volume_.root(),
-                      kLostAndFound, UuidText(orphan.file_id).view(),
-                      orphan.is_readable() ? "shows" : "notes", orphan.part_count,
-                      format_size(orphan.bytes));
+      return repaired("{}/{}/{}: {} {} ({}) that no stub names", volume_.root(), kLostAndFound,
+                      UuidText(orphan.file_id).view(), orphan.is_readable() ? "shows" : "notes",
+                      counted(orphan.part_count, "part"), format_size(orphan.bytes));
     }
     problem(
         "{}: no stub names this part, nor {} others of the file ({}); --repair notes it in {}, and "

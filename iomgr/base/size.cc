@@ -26,4 +26,8 @@ std::string format_size(uint64_t size_bytes) {
   return fmt::format("{:.{}f} {}iB", value, value < 10 ? 2 : value < 100 ? 1 : 0, prefix);
 }
 
+std::string counted(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 }  // namespace graphlane

@@ -16,4 +16,7 @@ Outcome<uint64_t> parse_size(std::string_view text);
 // 12582912 -> "12M" where that is exact, else three digits: "11.9 MiB".
 std::string format_size(uint64_t size_bytes);
 
+// "1 file", "0 files", "2 files". `noun` is one that takes an s.
+std::string counted(uint64_t count, std::string_view noun);
+
 }  // namespace graphlane

@@ -34,7 +34,7 @@ def test_a_good_volume_has_no_problems(graphlane, volume, large):
     graphlane("import", large, made.path)
     result = graphlane("check", "--scrub", made.path)
     assert result.stdout == ("scrubbed: 49152 blocks match their checksums, 0 do not, 0 have none that holds\n"
-                             f"{made.path}: 1 striped files (192M), 0 plain files, no problems\n")
+                             f"{made.path}: 1 striped file (192M), 0 plain files, no problems\n")
 
 
 def test_scrub_reads_the_devices(graphlane, volume, large):
@@ -212,9 +212,9 @@ def test_an_open_file_is_no_problem(graphlane, volume, large):
     assert result.stdout == (
         f"open: {made.path}/s-large: not closed; its parts make 192M\n"
         f"1 file is not closed: a mount closes a file when it opens it, or graphlane check --repair {made.path}\n"
-        f"{made.path}: 1 striped files (192M), 0 plain files, no problems\n")
+        f"{made.path}: 1 striped file (192M), 0 plain files, no problems\n")
     assert graphlane("check", "--repair", made.path, check=False).returncode == 1
-    assert graphlane("check", made.path).stdout == f"{made.path}: 1 striped files (192M), 0 plain files, no problems\n"
+    assert graphlane("check", made.path).stdout == f"{made.path}: 1 striped file (192M), 0 plain files, no problems\n"
 
 
 def test_no_directory_tree_of_a_user_stops_a_check_by_root(root, graphlane, volume, large, open_tmp):

@@ -162,7 +162,7 @@ def test_is_refused_by_name(refused, tmp_path, name, content, words, said):
 
 
 @pytest.mark.parametrize("name, content, note", [
-    ("out.short", "% sym unweighted\n% 5 3 3\n1 2\n", "1 edges, but the head of the file says 5"),
+    ("out.short", "% sym unweighted\n% 5 3 3\n1 2\n", "1 edge, but the head of the file says 5"),
     ("cut-off.txt", "5 100\n0 1\n1 2\n2 3\n3 4\n", "its first line, '5 100', may count what follows"),
     ("short.txt", "3 2\n0 1\n1 2\n", "its first line, '3 2', may count what follows"),
     ("halves.mtx", BANNER + "pattern symmetric\n3 3 2\n2 1\n1 2\n", "entries below and above its diagonal"),

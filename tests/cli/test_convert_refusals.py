@@ -74,7 +74,7 @@ WRONG = [
     ("a.mtx", b"%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 2 1 0\n", "-w", "line 1: complex values are no weights: without -w they are left out"),
     ("a.mtx", b"%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n", "-w", "line 1: a pattern matrix has no weights: leave -w out"),
     ("a.mtx", b"%%MatrixMarket matrix coordinate pattern general\n2 3 1\n1 3\n", "", "line 2: a matrix of 2 x 3: rows and columns are different things, and no graph's vertices"),
-    ("a.mtx", b"%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n", "", "line 4: 1 edges, but the head of the file says 2: is it complete?"),
+    ("a.mtx", b"%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n", "", "line 4: 1 edge, but the head of the file says 2: is it complete?"),
     ("a.mtx", b"%%MatrixMarket matrix coordinate pattern general\n3 3 1\n0 2\n", "", "line 3: '0' is no vertex, and vertices count from 1 here"),
     ("a.txt", b"%%MatrixMarket matrix coordinate pattern general\n3 3 1\n1 2\n", "--from snap", "is a Matrix Market file: --from mtx reads it"),
     ("a.gr", b"p max 3 1\na 1 2 1\n", "", "line 1: a DIMACS problem of kind 'max', which is not read: 'sp', 'edge' or 'col' is"),

@@ -54,7 +54,7 @@ def test_they_come_and_go(graphlane, volume, source, tmp_path):
     assert read(made.path / "tree", "column")[1:6] == b"GLSTU"
     assert "unreadable" not in graphlane("ls", "-R", made.path).stdout
     assert graphlane("check", "--scrub", made.path).returncode == 0
-    assert "1 files" in graphlane("restripe", "--stripe-depth", "128K", made.path).stdout
+    assert "1 file " in graphlane("restripe", "--stripe-depth", "128K", made.path).stdout
     assert graphlane("import", "--overwrite", source, made.path).returncode == 0
     graphlane("export", made.path / "tree", tmp_path / "out")
     for name in ("column", "second"):
@@ -78,6 +78,6 @@ def test_a_copied_one_is_adopted(graphlane, volume, source, tmp_path):
         file.write(stub)
     os.close(fd)
     run("rm", "-rf", made.path)
-    assert "1 stubs bound" in graphlane("adopt", tmp_path / "vol").stdout
+    assert "1 stub bound" in graphlane("adopt", tmp_path / "vol").stdout
     graphlane("export", tmp_path / "vol/tree", tmp_path / "out")
     assert read(tmp_path / "out", "column") == CONTENT

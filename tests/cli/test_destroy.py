@@ -70,6 +70,16 @@ def test_a_volume_in_use_is_not_destroyed(graphlane, refused, filled, tmp_path, 
     graphlane("check", filled.path)
 
 
+def test_destroy_waits_for_what_is_about_to_end(graphlane, filled):
+    """The coordinator of shared graphs ends two seconds after the last job."""
+    holds = subprocess.Popen(["flock", "--shared", filled.path / ".graphlane/run", "sh", "-c", "echo held; exec sleep 1"],
+                             stdout=subprocess.PIPE)
+    with holds:
+        assert holds.stdout.readline() == b"held\n"
+        graphlane("destroy", "--yes", filled.path)
+    assert not filled.path.exists()
+
+
 def test_destroy_without_a_terminal_does_nothing(refused, filled):
     refused("destroy", filled.path, naming="asks on a terminal only: --yes", stdin=subprocess.DEVNULL)
 
@@ -81,7 +91,7 @@ def test_several_things_are_imported_as_cp_does(graphlane, volume, tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(name.encode() * 100_000)
     result = graphlane("import", tmp_path / "a", tmp_path / "b", tmp_path / "tree", made.path)
-    assert result.stdout == "imported: 2 striped and 1 plain files, 195 KiB\n"
+    assert result.stdout == "imported: 2 striped and 1 plain file, 195 KiB\n"
     result = graphlane("import", tmp_path / "absent", tmp_path / "a", made.path / "tree", check=False)
     assert (result.returncode, result.stderr) == (
         1, f"graphlane: {tmp_path}/absent: cannot open: No such file or directory\n")

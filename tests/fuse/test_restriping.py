@@ -56,7 +56,7 @@ def test_readers_come_and_go_meanwhile(graphlane, striped, mounted, tmp_path, pr
         for depth in ("4K", "1M", "64K", "12K") * 2:
             report = graphlane("restripe", "--wait", "5", "--stripe-depth", depth, made.path,
                                check=False)
-            changed += "1 files" in report.stdout
+            changed += "1 file " in report.stdout
         (tmp_path / "stop").touch()
         assert int(reader.communicate(timeout=60)[0]) > 0
         assert reader.returncode == 0
@@ -82,7 +82,7 @@ def test_an_open_file_is_not_restriped(graphlane, striped, mounted, tmp_path, ho
             assert os.pread(fd, len(content), 0) == content
             os.close(fd)
         # A closed file is restriped.
-        assert "1 files" in graphlane("restripe", made.path).stdout
+        assert "1 file " in graphlane("restripe", made.path).stdout
         assert depth_of(graphlane, made.path / "data") == "4K"
         assert (at / "data").read_bytes() == (other / "data").read_bytes() == content
 
@@ -97,7 +97,7 @@ def test_a_file_being_written_is_not_restriped(graphlane, striped, mounted):
             file.write(b"changed")
         # The mount keeps the file some seconds after its writer; restripe waits for that.
         result = graphlane("restripe", made.path)
-        assert "1 files" in result.stdout
+        assert "1 file " in result.stdout
         assert (at / "data").read_bytes() == b"changed" + content[7:]
 
 
@@ -159,7 +159,7 @@ def test_mode_and_owner_changes_during_a_restripe_are_kept(graphlane, striped, m
             while tried < 18 or done == 0:
                 report = restripe(graphlane, made, ("4K", "1M", "64K")[tried % 3]).stdout
                 tried += 1
-                done += "1 files" in report
+                done += "1 file " in report
                 assert tried < 500, report
         finally:
             stop.set()
@@ -176,7 +176,7 @@ def test_mode_and_owner_changes_during_a_restripe_are_kept(graphlane, striped, m
 def test_a_volume_mounted_over_itself(graphlane, striped, mounted, root):
     made, content = striped()
     with mounted(made, at=made.path) as at:
-        assert "1 files" in graphlane("restripe", "--stripe-depth", "4K", made.path).stdout
+        assert "1 file " in graphlane("restripe", "--stripe-depth", "4K", made.path).stdout
         assert (at / "data").read_bytes() == content
         assert depth_of(graphlane, at / "data") == "4K"
 

@@ -54,8 +54,9 @@ std::string progress_line(const ProgressState& state, size_t columns) {
           fmt::format(", {} left", duration(static_cast<double>(state.total - state.done) / rate));
     }
   }
-  const std::string speed =
-      state.seconds > 0 ? fmt::format(", {}/s", amount(static_cast<uint64_t>(rate))) : "";
+  const bool is_slow = !state.unit_is_bytes && rate < 10;
+  std::string speed = is_slow ? fmt::format("{:.1f}", rate) : amount(static_cast<uint64_t>(rate));
+  speed = state.seconds > 0 ? ", " + speed + "/s" : "";
   const std::string label = state.label + ":";
   if (columns == 0) return label + amounts + percent + speed + left;
   const std::string lines[] = {

@@ -34,6 +34,13 @@ TEST(ProgressTest, TellsNoRestThatItCannotKnow) {
             "d: 12 of 10 (100%)");
 }
 
+TEST(ProgressTest, ASlowSpeedHasAFraction) {
+  ProgressState state{.label = "i", .total = 20, .unit_is_bytes = false, .done = 5, .seconds = 10};
+  EXPECT_EQ(progress_line(state, 0), "i: 5 of 20 (25%), 0.5/s, 30 s left");
+  state.seconds = 0.25;
+  EXPECT_EQ(progress_line(state, 0), "i: 5 of 20 (25%), 20/s");
+}
+
 TEST(ProgressTest, FitsEveryTerminal) {
   ProgressState long_label = kHalf;
   long_label.label = "sort soc-LiveJournal1-α";
