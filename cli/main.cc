@@ -35,8 +35,22 @@ int die_of(int number) {
   return 128 + number;
 }
 
+Outcome<int> act(const Parser& parser) {
+  try {
+    return parser.action();
+  } catch (const std::bad_alloc&) {
+    return make_error(ENOMEM, "out of memory");
+  } catch (const std::system_error& error) {
+    const bool is_thread = error.code() == std::errc::resource_unavailable_try_again;
+    return make_error(error.code().value(), "{}{}", is_thread ? "cannot start a thread: " : "",
+                      error.what());
+  } catch (const std::exception& error) {
+    return make_error(EIO, "{}", error.what());
+  }
+}
+
 int run_action(const Parser& parser, int failed) {
-  const Outcome<int> status = parser.action();
+  const Outcome<int> status = act(parser);
   if (!status) complain(in_users_words(status.error().text));
   if (!status && caught_signal() != 0) return die_of(caught_signal());
   if (std::fflush(stdout) != 0) {
@@ -155,9 +169,6 @@ int main(int argc, char** argv) {
     return is_trial ? kOk : parse_and_run(parser, std::move(words));
   } catch (const std::bad_alloc&) {
     complain("out of memory");
-  } catch (const std::system_error& error) {
-    const bool is_thread = error.code() == std::errc::resource_unavailable_try_again;
-    complain((is_thread ? "cannot start a thread: " : "") + error.code().message());
   } catch (const std::exception& error) {
     complain(error.what());
   }

@@ -5,14 +5,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <new>
+#include <system_error>
 
 namespace graphlane::fuse {
 
 Generations::Generations()
     : fd_(::memfd_create("graphlane-generations", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
-  if (!fd_ || ::ftruncate(fd_.get(), kGenerationsBytes) != 0) throw std::bad_alloc();
+  if (!fd_ || ::ftruncate(fd_.get(), kGenerationsBytes) != 0) {  // `ulimit -f` counts it, too
+    throw std::system_error(errno, std::generic_category(), "memory for file generations");
+  }
   void* memory =
       ::mmap(nullptr, kGenerationsBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();

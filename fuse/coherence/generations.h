@@ -14,7 +14,7 @@ namespace graphlane::fuse {
 
 class Generations {
  public:
-  Generations();  // throws bad_alloc
+  Generations();  // throws bad_alloc or system_error
   ~Generations();
   Generations(const Generations&) = delete;
   Generations& operator=(const Generations&) = delete;

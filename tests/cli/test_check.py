@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from harness import Job, run, snapshot
+from harness import SANITIZED, Job, run, snapshot
 
 
 @pytest.fixture(scope="module")
@@ -427,3 +427,18 @@ def test_a_part_of_another_owner_is_not_given_away(graphlane, volume, root, tmp_
     said = graphlane("check", "--repair", made.path, check=False)
     assert said.returncode == 4 and f"chown --reference={made.path}/a" in said.stdout
     assert os.stat(part).st_uid == 65533
+
+
+@pytest.mark.skipif(SANITIZED, reason="not applicable: a sanitizer needs address space without end")
+def test_a_scrub_without_memory_fails_by_its_status(graphlane, volume, tmp_path):
+    made = volume(depth="64K", stripe=["*"])
+    (tmp_path / "f").write_bytes(random.Random(1).randbytes(3_000_000))
+    graphlane("import", tmp_path / "f", made.path)
+    seen = set()
+    for mib in range(12, 64, 2):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))  # noqa: E731, B023
+        done = run(graphlane.program, "check", "--scrub", made.path, check=False, preexec_fn=limit)
+        if done.returncode != 127:  # otherwise the program could not be loaded
+            assert (done.returncode, done.stderr.count("\n")) in ((0, 0), (8, 1)), f"{mib} MiB: {done}"
+            seen.add(done.returncode)
+    assert 0 in seen

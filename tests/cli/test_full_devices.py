@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from harness import run
+from harness import is_mounted, run
 
 CONTENT = os.urandom(300_000)
 
@@ -115,6 +115,14 @@ def test_a_mount_outlives_the_limit_of_file_sizes_of_its_shell(graphlane, volume
     finally:
         graphlane("umount", at)
     assert graphlane("check", "--repair", made.path, check=False).returncode in (0, 1)
+
+
+def test_a_mount_that_the_limit_forbids_says_so(graphlane, volume, fuse, tmp_path):
+    (tmp_path / "at").mkdir()
+    said = run("bash", "-c", 'ulimit -f 8; exec "$@"', "limited", graphlane.program, "mount", volume().path, tmp_path / "at",
+               check=False)
+    assert said.returncode != 0 and said.stderr.count("File too large") == 1, said
+    assert not is_mounted(tmp_path / "at")
 
 
 def test_a_program_keeps_its_signal_of_the_limit(graphlane, volume):

@@ -126,7 +126,7 @@ def test_the_next_export_removes_leftovers_of_a_killed_one(graphlane, volume, da
     out.mkdir()
     staged = lambda: list(out.glob(".graphlane-export-*"))  # noqa: E731
     job = Job(graphlane.program, "export", made.path / "large", out / "first")
-    job.wait_until(staged)
+    job.wait_until(lambda: any(list(stage.iterdir()) for stage in staged()))  # so that it is locked, too
     job.process.send_signal(signal.SIGSTOP)
     before = staged()
     graphlane("export", made.path / "data", out / "second")
