@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import PRELOADED, Job, run, wait_until
+from harness import PRELOADED, Job, catches, run, wait_until
 from mounts import daemon_of, mounted, parts_of, stats  # noqa: F401
 
 DEPTH, DEVICES = 64 << 10, 4
@@ -257,11 +257,13 @@ def test_an_interrupted_scrub_resumes(graphlane, tmp_path):
     graphlane("import", tmp_path / "data", made.path)
     state = made.path / ".graphlane/scrub"
     job = Job(graphlane.program, "check", "--scrub", "--limit-rate", "2M", made.path)
-    time.sleep(1)
+    job.wait_until(lambda: catches(job.process.pid, signal.SIGTERM))
+    time.sleep(1)  # 4 MiB of each part, on an idle machine
     job.stop(signal.SIGTERM)
-    assert [int(line.split()[2]) for line in state.read_text().splitlines()] == [4 << 20, 4 << 20]
+    done = sum(int(line.split()[2]) for line in state.read_text().splitlines())
+    assert done < 20 << 20
     rest = graphlane("check", "--scrub", "--resume", made.path).stdout
-    assert f"scrubbed: {12 << 20 >> 12} blocks match" in rest
+    assert f"scrubbed: {(20 << 20) - done >> 12} blocks match" in rest
     assert not state.exists()
 
 
