@@ -365,9 +365,8 @@ def test_files_that_a_run_without_a_mount_wrote_are_closed(graphlane, tmp_path, 
         if end == "kill":
             job.kill()
         job.communicate()  # also the end of its output, which no process beside it may keep open
-    wait_until(lambda: graphlane("info", made.path / "data").stdout.count("checksums: of each block\n") == 2)
-    said = graphlane("info", made.path / "data").stdout
-    assert "state         closed" in said
+    wait_until(lambda: "state         closed" in graphlane("info", made.path / "data").stdout)
+    assert graphlane("info", made.path / "data").stdout.count("checksums: of each block\n") == 2
     assert " 0 do not, 0 have none" in graphlane("check", "--scrub", made.path).stdout
 
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -453,7 +454,13 @@ Result<void> LiveFile::sync(bool data_only) {
 
 void LiveFile::note_closed() {
   (void)settle();
-  if (!mu_.try_lock()) return;  // as above
+  // Others hold the mutex for a moment. If a write extends the file, or a truncation is under way, for longer,
+  // its own close will promise.
+  constexpr int kTries = 100;
+  for (int tried = 0; !mu_.try_lock(); ++tried) {
+    if (tried == kTries) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   MutexLock held(mu_, std::adopt_lock);
   if (!is_open() || size() == closed_noted_) return;
   closed_noted_ = size();
