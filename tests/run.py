@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs all tests. pytest runs over tests/, with one file more at once than there are cores, because tests
-wait a good deal. Beside it run the GoogleTest programs of $GRAPHLANE_BUILD/tests, one after another, or two at
-once after pytest has ended. `make test` builds them first and calls this.
+wait a good deal. Beside it run the GoogleTest programs of $GRAPHLANE_BUILD/tests, each in three parts, one after
+another, or two at once after pytest has ended. `make test` builds them first and calls this.
 
 The last line is "N passed, N failed, N skipped". Exit status 1: a test failed, or there was nothing
 to run. With CI=true a skipped test counts as failed unless its reason starts with "not applicable":
@@ -24,6 +24,7 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 BINARY_SECONDS_MAX = 1200
+GTEST_SHARDS = 3  # of each program, so that no long one runs alone at the end
 PYTEST_SECONDS_MAX = 1800
 TAIL_LINES = 40
 SLOWEST_COUNT = 20  # files of pytest that are named at the end
@@ -121,20 +122,21 @@ def parse_gtest(program: str, output: str, status: int | None) -> tuple[Tally, s
     return tally, "\n".join(failures)
 
 
-def run_gtest(binary: Path, pattern: str | None) -> tuple[Tally, str]:
-    """The results of pytest's tests, and the lines to print about them."""
+def run_gtest(binary: Path, pattern: str | None, shard: int) -> tuple[Tally, str]:
+    """The results of one of GTEST_SHARDS shards of a program's tests, and the lines to print about them."""
     command = [str(binary), "--gtest_color=no"]
     if pattern:
         command.append(f"--gtest_filter=*{pattern}*")
     start = time.monotonic()
+    environment = os.environ | {"GTEST_TOTAL_SHARDS": str(GTEST_SHARDS), "GTEST_SHARD_INDEX": str(shard)}
     status, output = run_group(
-        command, BINARY_SECONDS_MAX, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        command, BINARY_SECONDS_MAX, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
     tally, failures = parse_gtest(binary.name, output, status)
-    if tally.count() == 0 and pattern:
+    if tally.count() == 0:
         return tally, ""
     word = "FAILED" if tally.failed else "ok"
     skipped = f", {len(tally.skipped)} skipped" if tally.skipped else ""
-    return tally, (f"{word:6} {binary.name}: {tally.count()} tests{skipped}, "
+    return tally, (f"{word:6} {binary.name}, part {shard + 1} of {GTEST_SHARDS}: {tally.count()} tests{skipped}, "
                    f"{time.monotonic() - start:.1f} s\n{failures}").rstrip() + "\n"
 
 
@@ -196,7 +198,8 @@ def main() -> int:
         try:
             pytest = None if arguments.gtest else two.submit(
                 run_pytest, arguments.k, arguments.paths, arguments.without)
-            gtests = [two.submit(run_gtest, binary, arguments.k) for binary in binaries]
+            gtests = [two.submit(run_gtest, binary, arguments.k, shard)
+                      for binary in binaries for shard in range(GTEST_SHARDS)]
             if pytest:
                 tally.add(pytest.result())
             for gtest in gtests:
