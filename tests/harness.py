@@ -4,12 +4,13 @@ are in conftest.py."""
 import fcntl
 import os
 import re
+import resource
 import signal
 import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,11 @@ def run(*command, check=True, **kwargs) -> subprocess.CompletedProcess:
         pytest.fail(f"{words}: status {result.returncode}\n{result.stdout}{result.stderr}",
                     pytrace=False)
     return result
+
+
+def limited_to(address_bytes: int) -> Callable[[], None]:
+    """For preexec_fn: the program has so much address space."""
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (address_bytes, address_bytes))
 
 
 def snapshot(*roots: Path) -> dict[str, tuple]:

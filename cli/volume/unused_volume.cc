@@ -30,13 +30,13 @@ Outcome<Fd> check_unused(const Volume& volume) {
   if (!run) return os_error(errno, volume.root() + "/" + kRunDirectory, "cannot open");
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (::flock(run.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on.error();
-    if (std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(kPause);
-      continue;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return make_error(EBUSY,
+                        "{0}: programs use it now (graphlane serve --stop {0} ends a server)",
+                        volume.root());
     }
-    return make_error(EBUSY, "{0}: programs use it now (graphlane serve --stop {0} ends a server)",
-                      volume.root());
+    if (Outcome<void> go_on = check_interrupt(); !go_on) return go_on.error();
+    std::this_thread::sleep_for(kPause);
   }
   return run;
 }

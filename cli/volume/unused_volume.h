@@ -6,8 +6,8 @@
 
 namespace graphlane::cli {
 
-// EBUSY: a mount uses the volume, or a server or program still does so after three seconds. While the
-// descriptor is open, no server can start.
+// EBUSY: a mount uses the volume, or a server or program still does so after three seconds. While
+// the descriptor is open, no server can start.
 Outcome<Fd> check_unused(const Volume& volume);
 
 }  // namespace graphlane::cli

@@ -67,8 +67,8 @@ Outcome<std::string> check_mountpoint(const Volume& volume, const MountOptions& 
   return path;
 }
 
-// Asks the mount for its root from a thread of its own, as a user would, until it answers. `below` is the
-// device of the directory that it covers.
+// Asks the mount for its root from a thread of its own, as a user would, until it answers. `below`
+// is the device of the directory that it covers.
 class ReadinessProbe {
  public:
   ReadinessProbe(std::shared_ptr<const Volume> volume, std::string mountpoint, dev_t below,

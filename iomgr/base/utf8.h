@@ -1,4 +1,4 @@
-// What is valid UTF-8 (RFC 3629).
+// Checks UTF-8 (RFC 3629).
 //
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from algo import stored_graphs as graphs
-from harness import BUILD, SANITIZED
+from harness import BUILD, SANITIZED, limited_to
 
 PAGE = 4096
 MIB = 1 << 20
@@ -110,9 +109,8 @@ def test_no_memory_for_the_vertex_state(graphlane, tmp_path):
     """30 million vertices with an index of 38 MB a direction, in 250 MiB."""
     few = graphs.StoredGraph("few", 30_000_000, np.array([[0, 1], [29_999_999, 5]]))
     path = few.store(graphlane, tmp_path, "raw")
-    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (250 << 20, 250 << 20))  # noqa: E731
     for algorithm in ("bfs", "pagerank", "kcore"):
-        told = refused([algorithm, "--threads", "1", "--cache", "4M", path], tmp_path, preexec_fn=limit)
+        told = refused([algorithm, "--threads", "1", "--cache", "4M", path], tmp_path, preexec_fn=limited_to(250 << 20))
         assert "no memory" in told and str(path) in told
 
 
@@ -122,9 +120,8 @@ def test_memory_that_ends_in_the_middle(stored, tmp_path, algorithm):
     """There was no memory either for the line that says so, in a function that must not throw: the process was aborted."""
     ended = set()
     for mib in range(50, 151, 10):
-        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))  # noqa: E731, B023
         result = subprocess.run([BUILD / "bin/graphlane", "-q", "algo", algorithm, "--threads", "2", "--cache", "8M", "--out",
-                                 tmp_path / "out.npy", stored("varint")], capture_output=True, text=True, preexec_fn=limit,
+                                 tmp_path / "out.npy", stored("varint")], capture_output=True, text=True, preexec_fn=limited_to(mib << 20),
                                 check=False, timeout=120)
         lines = result.stderr.splitlines()
         assert result.returncode == 0 or (result.returncode == 1 and len(lines) == 1 and str(stored("varint")) in lines[0]), (mib, lines)

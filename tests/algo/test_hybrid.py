@@ -11,7 +11,7 @@ import pytest
 
 from algo import stored_graphs as graphs
 from algo.interrupted import check_interrupt_leaves_nothing
-from harness import BUILD, SANITIZED
+from harness import BUILD, SANITIZED, limited_to
 
 GRAPH = graphs.weighted(graphs.StoredGraph("rmat", 1 << 13, graphs.rmat_pairs(13, 150_000, 11)), 3)
 MODELS = ["hybrid", "push", "pull", "random"]
@@ -193,8 +193,7 @@ def test_no_memory_for_the_values_is_one_line(graphlane, tmp_path):
     """Values of 8 bytes for 60 million vertices, in 400 MiB."""
     few = graphs.StoredGraph("few", 60_000_000, np.array([[0, 1], [59_999_999, 5]]))
     path = few.store(graphlane, tmp_path, "varint", "dual", "-p", "1")
-    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))  # noqa: E731
     result = subprocess.run([BUILD / "bin/graphlane", "algo", "bfs", "--threads", "1", "--cache", "4M", "--out",
-                             tmp_path / "out.npy", path], capture_output=True, text=True, preexec_fn=limit, check=False)
+                             tmp_path / "out.npy", path], capture_output=True, text=True, preexec_fn=limited_to(400 << 20), check=False)
     assert result.returncode == 1 and len(result.stderr.splitlines()) == 1, result.stderr
     assert "no memory" in result.stderr and not (tmp_path / "out.npy").exists()

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from harness import SANITIZED, Job, run, snapshot
+from harness import SANITIZED, Job, limited_to, run, snapshot
 
 
 @pytest.fixture(scope="module")
@@ -436,8 +436,7 @@ def test_a_scrub_without_memory_fails_by_its_status(graphlane, volume, tmp_path)
     graphlane("import", tmp_path / "f", made.path)
     seen = set()
     for mib in range(12, 64, 2):
-        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))  # noqa: E731, B023
-        done = run(graphlane.program, "check", "--scrub", made.path, check=False, preexec_fn=limit)
+        done = run(graphlane.program, "check", "--scrub", made.path, check=False, preexec_fn=limited_to(mib << 20))
         if done.returncode != 127:  # otherwise the program could not be loaded
             assert (done.returncode, done.stderr.count("\n")) in ((0, 0), (8, 1)), f"{mib} MiB: {done}"
             seen.add(done.returncode)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import SANITIZED, are_ssds, is_mounted, run, wait_until
+from harness import SANITIZED, are_ssds, is_mounted, limited_to, run, wait_until
 from mounts import mounted, striped  # noqa: F401, fixtures
 
 SECONDS_MAX = 20
@@ -64,8 +64,7 @@ def test_a_mount_without_address_space_fails_and_leaves_nothing(graphlane, fuse,
     at = tmp_path / "mnt"
     at.mkdir()
     for mib in range(20, 120, 4):
-        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))  # noqa: E731, B023
-        done = run(graphlane.program, "mount", made.path, at, check=False, timeout=60, preexec_fn=limit)
+        done = run(graphlane.program, "mount", made.path, at, check=False, timeout=60, preexec_fn=limited_to(mib << 20))
         assert is_mounted(at) == (done.returncode == 0), f"{mib} MiB: {done.stderr}"
         if done.returncode == 0:
             graphlane("umount", at)

@@ -454,8 +454,8 @@ Result<void> LiveFile::sync(bool data_only) {
 
 void LiveFile::note_closed() {
   (void)settle();
-  // Others hold the mutex for a moment. If a write extends the file, or a truncation is under way, for longer,
-  // its own close will promise.
+  // Others hold the mutex for a moment. A write that extends the file, or a truncation, may hold it
+  // for longer: its own close will promise.
   constexpr int kTries = 100;
   for (int tried = 0; !mu_.try_lock(); ++tried) {
     if (tried == kTries) return;

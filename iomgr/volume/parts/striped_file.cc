@@ -104,7 +104,7 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open(const Volume& volume, in
     return make_error(EROFS, "{}: a volume of format 1 is read only (graphlane check --upgrade)",
                       name);
   }
-  for (bool is_second = false;; is_second = true) {
+  for (bool is_second = false;;) {
     const Result<StubSeen> seen = identify_stub(stub_fd);
     if (!seen) return os_error(seen.error().code, name, "cannot look at the stub");
     const bool is_lost = (flags & O_ACCMODE) == O_RDONLY &&
@@ -125,6 +125,7 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open(const Volume& volume, in
       return os_error(error, name, "cannot make its parts, of which a power failure left some");
     }
     std::this_thread::sleep_for(kPause);
+    is_second = true;
   }
 }
 

@@ -89,8 +89,8 @@ Result<StubVerdict> read_stub(int fd, std::span<uint8_t> buffer, Layout* layout)
 // errno of the read.
 Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout);
 
-// Reads the stub again, into `layout` if it says something else now, but of the same file. Then a part that did
-// not fit is no damage: another process has begun to change the file.
+// Reads the stub again. True: it says something else of the same file now, which is in `layout`. So a
+// part that did not fit is no damage: another process has begun to change the file.
 bool has_changed(int fd, Layout* layout);
 
 // Writes `layout` to the file in place: one block.
