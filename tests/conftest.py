@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import stat
 import sys
 from contextlib import ExitStack
@@ -14,6 +15,9 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 # Files that are written without a mount stay `open` in the tests, which look at that state. Otherwise
 # `graphlane run --no-mount` starts a process that closes them (cli/run/closer.h).
 os.environ.setdefault("GRAPHLANE_CHANGES", "")
+
+# A shell's background job ignores this signal, and so would every program that a test interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from harness import BUILD, WAIT_SECONDS_MAX, Graphlane, Volume, machine_caches, run  # noqa: E402
 

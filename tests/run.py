@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs all tests. pytest runs over tests/, with one file more at once than there are cores, because tests
+"""Runs all tests. pytest runs over tests/, with two files more at once than there are cores, because tests
 wait a good deal. Beside it run the GoogleTest programs of $GRAPHLANE_BUILD/tests, each in three parts, one after
 another, or two at once after pytest has ended. `make test` builds them first and calls this.
 
@@ -152,7 +152,7 @@ def run_pytest(pattern: str | None, paths: list[str], without: list[str]) -> Tal
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-rN", f"--junitxml={report}",
-                   f"--numprocesses={min(os.cpu_count() + 1, WORKERS_MAX)}", "--dist=loadfile",
+                   f"--numprocesses={min(os.cpu_count() + 2, WORKERS_MAX)}", "--dist=loadfile",
                    "--no-loadscope-reorder"]
         if pattern:
             command += ["-k", pattern]

@@ -89,6 +89,10 @@ def distances(graph, source: int) -> np.ndarray:
 
 def triangles(graph) -> np.ndarray:
     """For each vertex: igraph's share of connected pairs of neighbours, times the pairs."""
+    return graph.once("triangles", lambda: _triangles(graph))
+
+
+def _triangles(graph) -> np.ndarray:
     undirected = simple(graph)
     degree = np.array(undirected.degree(), dtype=np.float64)
     share = np.array(undirected.transitivity_local_undirected(mode="zero"))
@@ -114,12 +118,19 @@ def clustering(graph) -> np.ndarray:
 
 def communities(graph, iterations: int = 10) -> np.ndarray:
     """LDBC's: the most frequent label around, the smallest of those; arcs in both directions count."""
+    assert iterations <= 10
+    return graph.once("communities", lambda: _communities(graph))[iterations]
+
+
+def _communities(graph) -> list[np.ndarray]:
+    """The labels after 0 to 10 iterations."""
     n = graph.vertex_count
     start, end = graph.arcs.T
     if graph.directed:
         start, end = np.concatenate([start, end]), np.concatenate([end, start])
     label = np.arange(n)
-    for _ in range(iterations):
+    labels = [label]
+    for _ in range(10):
         pairs, counts = np.unique(start * n + label[end], return_counts=True)
         vertex, seen = pairs // n, pairs % n
         order = np.lexsort([seen, -counts, vertex])
@@ -127,7 +138,8 @@ def communities(graph, iterations: int = 10) -> np.ndarray:
         first = np.flatnonzero(np.concatenate([[True], vertex[1:] != vertex[:-1]])) if len(vertex) else []
         label = label.copy()
         label[vertex[first]] = seen[first]
-    return label
+        labels.append(label)
+    return labels
 
 
 def cores(graph) -> np.ndarray:

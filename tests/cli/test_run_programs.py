@@ -141,9 +141,11 @@ MAKERS = {"node": make_node, "java": make_java, "go": make_go, "busybox": make_b
 STATIC = ("go", "busybox")
 
 
-@pytest.fixture(params=MAKERS)
-def program(request, tmp_path):
-    return request.param, MAKERS[request.param](tmp_path)
+@pytest.fixture(params=MAKERS, scope="module")
+def program(request, tmp_path_factory):
+    """A program's name and its command, made once: Go's takes 15 s."""
+    at = tmp_path_factory.mktemp(request.param)
+    return request.param, MAKERS[request.param](at)
 
 
 @pytest.fixture

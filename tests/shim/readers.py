@@ -10,6 +10,8 @@ import zlib
 from contextlib import contextmanager
 from pathlib import Path
 
+from harness import wait_until
+
 SIZE = 24_000_123
 BLOCK = 4 << 20
 
@@ -120,6 +122,14 @@ class SharedFile:
         finally:
             for reader in readers:
                 reader.end()
+
+    def counts(self) -> dict:
+        """The server's counters of shared files."""
+        raise NotImplementedError
+
+    def wait_for_found(self, least: int) -> None:
+        """Waits until `least` bytes were found: readers tell of them, and do not wait for an answer."""
+        wait_until(lambda: found(self.counts()) >= least)
 
     def read_all(self, readers) -> None:
         for block in self.blocks:
