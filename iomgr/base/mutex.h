@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #if defined(__clang__)
 #define GRAPHLANE_THREAD_ANNOTATION(x) __attribute__((x))
@@ -22,6 +23,15 @@ class GRAPHLANE_THREAD_ANNOTATION(capability("mutex")) Mutex {
   void lock() GRAPHLANE_THREAD_ANNOTATION(acquire_capability()) { mu_.lock(); }
   bool try_lock() GRAPHLANE_THREAD_ANNOTATION(try_acquire_capability(true)) {
     return mu_.try_lock();
+  }
+  // Looks once a millisecond.
+  bool try_lock_for(std::chrono::milliseconds patience)
+      GRAPHLANE_THREAD_ANNOTATION(try_acquire_capability(true)) {
+    for (auto waited = patience * 0; !mu_.try_lock(); ++waited) {
+      if (waited == patience) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
   }
   void unlock() GRAPHLANE_THREAD_ANNOTATION(release_capability()) { mu_.unlock(); }
 

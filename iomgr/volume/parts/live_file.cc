@@ -21,6 +21,9 @@ namespace graphlane {
 namespace {
 
 constexpr auto kOutsidePatience = std::chrono::seconds(5);
+// How long sync and close wait to note their promise. A write that extends the file holds the lock, and
+// so does a truncation; after a longer one, its own sync or close promises.
+constexpr auto kPromisePatience = std::chrono::milliseconds(100);
 // The pause between two looks whether the client has ended its write, which takes microseconds.
 constexpr auto kRecallPause = std::chrono::microseconds(50);
 
@@ -430,6 +433,7 @@ Result<void> LiveFile::resize(uint64_t size) {
 }
 
 Result<void> LiveFile::lower_to(uint64_t size, bool durably) {
+  cut_count_.fetch_add(1, std::memory_order_release);
   synced_noted_ = std::min(synced_noted_, size);
   closed_noted_ = std::min(closed_noted_, size);
   const int error = lower_promises(writable_->parts_of(), size, durably);
@@ -438,29 +442,23 @@ Result<void> LiveFile::lower_to(uint64_t size, bool durably) {
 
 Result<void> LiveFile::sync(bool data_only) {
   (void)settle();
+  const uint64_t cuts = cut_count_.load(std::memory_order_acquire);
   const uint64_t synced = size();
   Result<void> done = settle_new();
   if (done) done = file_->sync(data_only);
-  // If a write extends the file or a truncation is under way, its own sync or close will promise.
-  if (!done || !mu_.try_lock()) return done;
+  if (!done || !mu_.try_lock_for(kPromisePatience)) return done;
   MutexLock held(mu_, std::adopt_lock);
-  if (!is_open()) return done;
-  // The file may have been cut meanwhile.
-  const uint64_t promised = std::min(synced, size());
-  if (promised > synced_noted_) promise_synced(writable_->parts_of(), promised);
-  synced_noted_ = std::max(synced_noted_, promised);
+  // After a cut and a write the file may be as long again, with bytes that are not synced.
+  if (!is_open() || cuts != cut_count_.load(std::memory_order_relaxed)) return done;
+  if (synced <= synced_noted_) return done;
+  promise_synced(writable_->parts_of(), synced);
+  synced_noted_ = synced;
   return done;
 }
 
 void LiveFile::note_closed() {
   (void)settle();
-  // Others hold the mutex for a moment. A write that extends the file, or a truncation, may hold it
-  // for longer: its own close will promise.
-  constexpr int kTries = 100;
-  for (int tried = 0; !mu_.try_lock(); ++tried) {
-    if (tried == kTries) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  if (!mu_.try_lock_for(kPromisePatience)) return;
   MutexLock held(mu_, std::adopt_lock);
   if (!is_open() || size() == closed_noted_) return;
   closed_noted_ = size();

@@ -219,6 +219,7 @@ class LiveFile {
   Layout layout_ GUARDED_BY(mu_);              // the content of the stub
   uint64_t synced_noted_ GUARDED_BY(mu_) = 0;  // the promises that this object has written
   uint64_t closed_noted_ GUARDED_BY(mu_) = 0;
+  std::atomic<uint64_t> cut_count_{0};  // changes under mu_
   // whether the stub is synced; false after a dead writer
   bool is_durable_ GUARDED_BY(mu_) = false;
   CondVar outside_ended_;

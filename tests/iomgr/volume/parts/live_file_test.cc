@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "iomgr/io/lanes.h"
+#include "iomgr/volume/parts/promises.h"
 #include "iomgr/volume/stub/stub_lock.h"
 #include "tests/iomgr/volume_fixture.h"
 
@@ -323,6 +324,24 @@ TEST_F(LiveFileTest, ARecallDoesNotWaitForEver) {
   EXPECT_FALSE(client.give_back(12)) << "the bytes do not count, and are written once more";
   EXPECT_EQ(live->size(), 5'000u);
   expect_exact_parts(*live);
+}
+
+TEST_F(LiveFileTest, SyncAndClosePromiseTheSizeBesideAWriteThatExtends) {
+  make(std::string(8192, 'a'));
+  const auto live = opened();
+  const auto promise_beside_a_write = [&](auto promise) {
+    put(*live, live->size(), std::string(5000, 'b'));
+    const uint64_t size = live->size();
+    LiveFile::Write write(*live, {.offset = size, .length_bytes = 1});
+    EXPECT_TRUE(write.begin());
+    auto ended = std::async(std::launch::async, promise);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    write.end(size);
+    ended.get();
+    EXPECT_EQ(look_at_open(layout_of("f"), live->writable().parts_of()).promised_bytes, size);
+  };
+  promise_beside_a_write([&] { EXPECT_TRUE(live->sync(false)); });
+  promise_beside_a_write([&] { live->note_closed(); });
 }
 
 TEST_F(LiveFileTest, ClosingKeepsTheTimeOfTheLastWrite) {
