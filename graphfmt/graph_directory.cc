@@ -151,8 +151,19 @@ Outcome<std::string> GraphDirectory::read(const std::string& name, uint64_t size
 }
 
 Outcome<GraphHeader> read_graph_header(const std::string& path) {
+  constexpr std::string_view kRemedy = "graphlane convert --to lists makes one";
   const auto directory = GraphDirectory::open(path);
+  if (!directory && directory.error().code == ENOTDIR) {
+    return make_error(ENOTDIR, "{}: a file, not a stored graph ({})", path, kRemedy);
+  }
   if (!directory) return directory.error();
+  std::error_code error;
+  if (fs::symlink_status(directory->path_of(kGraphHeaderFile), error).type() ==
+      fs::file_type::not_found) {
+    return make_error(ENOENT, "{}: missing: {} is {}, not a stored graph ({})",
+                      directory->path_of(kGraphHeaderFile), path,
+                      directory->has("meta") ? "a grid" : "a directory", kRemedy);
+  }
   const auto bytes = directory->read(kGraphHeaderFile, kGraphHeaderBytes);
   if (!bytes) return bytes.error();
   return parse_header(*bytes, directory->path_of(kGraphHeaderFile));

@@ -102,6 +102,15 @@ def test_an_invalid_graph_or_vertex_is_refused(refused, stored, tmp_path):
     refused("bfs", stored(), "--source", "x", naming="x: not a vertex number")
 
 
+def test_what_is_no_stored_graph_is_refused_with_the_remedy(refused, graphlane, tmp_path):
+    (tmp_path / "edges.txt").write_text("0 1\n1 2\n")
+    (tmp_path / "empty").mkdir()
+    graphlane("convert", tmp_path / "edges.txt", tmp_path / "grid")
+    for name, what in [("edges.txt", "a file"), ("empty", "a directory"), ("grid", "a grid")]:
+        said = refused("pagerank", tmp_path / name, naming=tmp_path / name)
+        assert f"{what}, not a stored graph" in said and "convert --to lists" in said
+
+
 def test_weights_below_zero(refused, graphlane, tmp_path):
     negative = graphs.StoredGraph("negative", 3, np.array([[0, 1], [1, 2]]), weights=np.array([1, -1], dtype=np.float32))
     path = negative.store(graphlane, tmp_path, "raw")
