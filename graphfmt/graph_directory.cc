@@ -157,14 +157,12 @@ Outcome<GraphHeader> read_graph_header(const std::string& path) {
     return make_error(ENOTDIR, "{}: a file, not a stored graph ({})", path, kRemedy);
   }
   if (!directory) return directory.error();
-  std::error_code error;
-  if (fs::symlink_status(directory->path_of(kGraphHeaderFile), error).type() ==
-      fs::file_type::not_found) {
+  const auto bytes = directory->read(kGraphHeaderFile, kGraphHeaderBytes);
+  if (!bytes && bytes.error().code == ENOENT && !directory->has(kGraphHeaderFile)) {
     return make_error(ENOENT, "{}: missing: {} is {}, not a stored graph ({})",
                       directory->path_of(kGraphHeaderFile), path,
                       directory->has("meta") ? "a grid" : "a directory", kRemedy);
   }
-  const auto bytes = directory->read(kGraphHeaderFile, kGraphHeaderBytes);
   if (!bytes) return bytes.error();
   return parse_header(*bytes, directory->path_of(kGraphHeaderFile));
 }

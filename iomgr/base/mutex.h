@@ -27,7 +27,7 @@ class GRAPHLANE_THREAD_ANNOTATION(capability("mutex")) Mutex {
   // Looks once a millisecond.
   bool try_lock_for(std::chrono::milliseconds patience)
       GRAPHLANE_THREAD_ANNOTATION(try_acquire_capability(true)) {
-    for (auto waited = patience * 0; !mu_.try_lock(); ++waited) {
+    for (std::chrono::milliseconds waited{0}; !mu_.try_lock(); ++waited) {
       if (waited == patience) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

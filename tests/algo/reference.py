@@ -116,21 +116,23 @@ def clustering(graph) -> np.ndarray:
     return value
 
 
-def communities(graph, iterations: int = 10) -> np.ndarray:
+COMMUNITY_ITERATIONS = 10
+
+
+def communities(graph, iterations: int = COMMUNITY_ITERATIONS) -> np.ndarray:
     """LDBC's: the most frequent label around, the smallest of those; arcs in both directions count."""
-    assert iterations <= 10
     return graph.once("communities", lambda: _communities(graph))[iterations]
 
 
 def _communities(graph) -> list[np.ndarray]:
-    """The labels after 0 to 10 iterations."""
+    """The labels after each number of iterations from 0 on."""
     n = graph.vertex_count
     start, end = graph.arcs.T
     if graph.directed:
         start, end = np.concatenate([start, end]), np.concatenate([end, start])
     label = np.arange(n)
     labels = [label]
-    for _ in range(10):
+    for _ in range(COMMUNITY_ITERATIONS):
         pairs, counts = np.unique(start * n + label[end], return_counts=True)
         vertex, seen = pairs // n, pairs % n
         order = np.lexsort([seen, -counts, vertex])
