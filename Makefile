@@ -99,11 +99,33 @@ sources_named = $(filter $(foreach name,$(2),%/$(name).cc),$(call sources_below,
 by_units := $(filter-out 0,$(UNITY))
 objects_in = $(if $(and $(by_units),$(word 2,$(3))),$(shell make/units $(1)/unity/$(2) $(3)),$(3:%.cc=$(1)/obj/%.o))
 
-# compiled FOLDER,NAME,SOURCES: sets NAME.objects.
+# What shared libraries of ours have of a target: the sources NAME.share, NAME.kit and NAME.python. Each of the three
+# is compiled by itself, position-independent, once for the programs and the libraries.
+SHARED_PARTS := share kit python
+SHARED_CODE := -fPIC -fno-semantic-interposition
+shared_sources = $(foreach part,$(SHARED_PARTS),$($(1).$(part)))
+
+# compiled FOLDER,NAME,SOURCES: sets NAME.objects, and NAME.PART.objects for each shared part.
 define compiled
-$(2).objects := $(call objects_in,$(1),$(2),$(3))
+$(foreach part,$(SHARED_PARTS),$(eval $(2).$(part).objects := $(call objects_in,$(1),$(2)-$(part),$($(2).$(part)))))
+$(2).shared := $(foreach part,$(SHARED_PARTS),$($(2).$(part).objects))
+$(2).objects := $$($(2).shared) $(call objects_in,$(1),$(2),$(filter-out $(call shared_sources,$(2)),$(3)))
 OBJECTS += $$($(2).objects)
 $$($(2).objects): private override CXXFLAGS += $$($(2).cxxflags)
+$(if $($(2).share)$($(2).kit)$($(2).python),$$($(2).shared): private override CXXFLAGS += $(SHARED_CODE))
+endef
+
+# shared_library NAME,OBJECTS,FLAGS: build/plain/lib/NAME.a and NAME.so, which exports what NAME.exports names.
+define shared_library
+$(PLAIN)/lib/$(1).a: $(2)
+	@mkdir -p $$(@D)
+	$$(call say,AR,$$@)
+	$(Q)rm -f $$@ && $(AR) rcs $$@ $$^
+
+$(PLAIN)/lib/$(1).so: $(2) $($(1).exports)
+	@mkdir -p $$(@D)
+	$$(call say,LD,$$@)
+	$(Q)$(CXX) -shared -o $$@ $(2) -Wl,-z,defs -Wl,-Bsymbolic -Wl,--version-script=$($(1).exports) -Wl,-soname,$(1).so.0 $(3) -pthread
 endef
 
 define library
@@ -173,6 +195,14 @@ $(PLAIN)/unity/%.o: $(PLAIN)/unity/%.cc
 # `make test` and `make demo` build on all cores, unless -j says otherwise.
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOB_COUNT))
 
+# They are made of the release variant's objects, whatever is built.
+ifneq ($(VARIANT),release)
+.PHONY: of-release
+of-release:
+	@$(MAKE) --no-print-directory VARIANT=release $(SHARE_LIBRARIES) $(GRAPH_LIBRARIES)
+$(SHARE_LIBRARIES) $(GRAPH_LIBRARIES): of-release ;
+endif
+
 .PHONY: all deps test check conformance demo deb install uninstall clean help
 
 all: $(PROGRAMS) $(SHIM) $(SHARE_LIBRARIES) $(GRAPH_LIBRARIES) $(ENGINES) ## build everything that is installed (the default)
@@ -182,10 +212,11 @@ deps: ## install the packages and the Python environment that are missing, and s
 	@tests/deps
 
 test: deps ## build and run all tests (VARIANT=asan and so on; GRAPHLANE_TEST_DATA=DIR for real graphs)
-	@$(MAKE) --no-print-directory $(JOBS) tests VARIANT=$(VARIANT) UNITY=$(UNITY)
+	@$(MAKE) --no-print-directory $(JOBS) $(if $(filter --gtest,$(TESTFLAGS)),gtests,tests) VARIANT=$(VARIANT) UNITY=$(UNITY)
 	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) exec build/venv/bin/python tests/run.py $(TESTFLAGS)
 
-.PHONY: tests
+.PHONY: tests gtests
+gtests: $(TESTS) # the GoogleTest programs alone
 tests: all $(TESTS) $(if $(filter release,$(VARIANT)),python-package) # what the tests run
 
 check: ## run the tests as debug, asan and tsan builds

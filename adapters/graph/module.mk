@@ -1,42 +1,17 @@
+graph.kit := $(patsubst %,adapters/graph/%.cc,graph worker_pool)
 $(eval $(call library,graph,$(wildcard adapters/graph/*.cc)))
 
-# libgraphlane-graph, static and shared: what reads a stored graph, runs vertex programs over it, and is a store of keys and values, with all that this needs of
-# the folders below, position-independent. `make install-graph` builds it.
-graph_kit_names := progress terminal size size_text aio_queue cache cache_budget cache_hold cache_policy calibration crc32c_long \
-  device_kind error file_attributes file_io home io_queue json json_view lane lane_io lane_queue lanes mapped_cache \
-  mount_table open_size orphans ownership page_reader paged_files never_synced part_files part_record part_record_io part_sums parts \
-  promises atomic_file striped_file stub stub_copies stub_lock sum_file sum_format sync_queue tree unwritten uring_queue uuid verify volume volume_fields volume_files \
-  volume_json word_packing
-graph_kit_iomgr := $(call sources_named,iomgr,$(graph_kit_names))
-graph_kit_graphfmt := $(patsubst %,graphfmt/%.cc,byte_column codec/codec codec/codec_reference codec/codec_simd codec/codec_varint codec/weight_codec graph_directory graph_header sort/line \
-  list_index lists/lists pages/page_packer pages/page_store pages/store_head pages/store_writer stored_files)
-graph_kit_adapters := $(patsubst %,adapters/%.cc,graph/graph graph/worker_pool semiext/list_loader semiext/list_runs graph/kit/c_api \
-  graph/kit/kv_c_api kv/kv_reader kv/kv_store kv/page_buffer kv/cache/eviction kv/cache/value_cache)
-GRAPH_OBJECTS := $(foreach folder,iomgr graphfmt adapters,$(call objects_in,$(PLAIN)/graph,$(folder),$(graph_kit_$(folder))))
+# libgraphlane-graph, static and shared: what reads a stored graph, runs vertex programs over it, and is a store of keys and
+# values. Each folder's module.mk says what it has of that folder. `make install-graph` installs it.
+graph_api.kit := $(wildcard adapters/graph/kit/*.cc)
+$(eval $(call compiled,$(BUILD),graph_api,$(graph_api.kit)))
 GRAPH_LIBRARIES := $(addprefix $(PLAIN)/lib/,libgraphlane-graph.a libgraphlane-graph.so)
 
-define compile_graph_kit
-	@mkdir -p $(@D)
-	$(call say,CXX,$< (graph))
-	$(Q)$(CXX) $(CPPFLAGS) -std=c++20 -O2 -g1 -pthread $(WARN) -fPIC -MMD -MP -c -o $@ $<
-endef
-$(PLAIN)/graph/obj/%.o: %.cc
-	$(compile_graph_kit)
-$(PLAIN)/graph/unity/%.o: $(PLAIN)/graph/unity/%.cc
-	$(compile_graph_kit)
-
-$(PLAIN)/lib/libgraphlane-graph.a: $(GRAPH_OBJECTS)
-	@mkdir -p $(@D)
-	$(call say,AR,$@)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
-
-$(PLAIN)/lib/libgraphlane-graph.so: $(GRAPH_OBJECTS) adapters/graph/kit/exports.map
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CXX) -shared -o $@ $(GRAPH_OBJECTS) -Wl,-z,defs -Wl,-Bsymbolic \
-	  -Wl,--version-script=adapters/graph/kit/exports.map -Wl,-soname,libgraphlane-graph.so.0 $(fmt_libs) $(uring_libs) -pthread
-
--include $(GRAPH_OBJECTS:.o=.d)
+ifeq ($(VARIANT),release)
+libgraphlane-graph.exports := adapters/graph/kit/exports.map
+$(eval $(call shared_library,libgraphlane-graph,$(foreach name,iomgr graphfmt,$($(name).share.objects)) \
+  $(foreach name,iomgr graphfmt graph semiext kv graph_api,$($(name).kit.objects)),$(fmt_libs) $(uring_libs)))
+endif
 
 # Vertex programs include the engine, and what that includes of the project: below include/graphlane.
 graph_kit_headers = $(filter %.h,$(shell $(CXX) $(CPPFLAGS) -std=c++20 -MM -x c++ adapters/semiext/engine.h))

@@ -12,22 +12,11 @@ nanobind = $(call python_asks,import nanobind; print(nanobind.__path__[0]))
 nanobind_flags = -isystem $(python_includes) -isystem $(nanobind)/include -isystem $(nanobind)/ext/robin_map/include \
   -DNDEBUG -DNB_COMPACT_ASSERTIONS -fno-strict-aliasing
 
-# What the readers of `pages` and `dual` need beside libgraphlane-graph, position-independent.
-python_kv := $(filter-out $(graph_kit_graphfmt) $(graph_kit_adapters),$(wildcard adapters/kv/*.cc) adapters/kv/cache/value_cache.cc adapters/kv/cache/eviction.cc \
-  graphfmt/pages/pages.cc graphfmt/pages/page_store.cc graphfmt/pages/store_head.cc graphfmt/pages/page_packer.cc \
-  graphfmt/dual/dual.cc graphfmt/dual/dual_read.cc adapters/python/src/page_graph.cc adapters/python/src/dual_rows.cc adapters/python/src/bv_reader.cc)
-PYTHON_OBJECTS := $(call objects_in,$(PYTHON_BUILD),kv,$(python_kv))
+python_reader.python := $(patsubst %,adapters/python/src/%.cc,page_graph dual_rows bv_reader)
+python_reader.cxxflags := -fvisibility=hidden
+$(eval $(call compiled,$(BUILD),python_reader,$(python_reader.python)))
+PYTHON_OBJECTS := $(foreach name,python_reader kv graphfmt,$($(name).python.objects))
 python_flags = -std=c++20 -O2 -g1 -pthread -fPIC -fvisibility=hidden
-
-define compile_python
-	@mkdir -p $(@D)
-	$(call say,CXX,$< (python))
-	$(Q)$(CXX) $(CPPFLAGS) $(python_flags) $(WARN) -MMD -MP -c -o $@ $<
-endef
-$(PYTHON_BUILD)/obj/%.o: %.cc
-	$(compile_python)
-$(PYTHON_BUILD)/unity/%.o: $(PYTHON_BUILD)/unity/%.cc
-	$(compile_python)
 
 # `make deps` fills the environment. After a change of the requirements, `make tests` does.
 build/venv/.tests-requirements.txt: tests/requirements.txt
@@ -75,6 +64,6 @@ python-package: $(PYTHON_SITE)/.installed
 	@: # quiet when there is nothing to do
 
 wheel: deps ## build the Python package: build/wheel/graphlane-….whl
-	@$(MAKE) --no-print-directory $(JOBS) python-package VARIANT=$(VARIANT)
+	@$(MAKE) --no-print-directory $(JOBS) python-package VARIANT=release
 	@rm -rf build/wheel && cp -r $(BUILD)/python/wheel build/wheel
 	@ls build/wheel/*.whl

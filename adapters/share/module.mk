@@ -1,50 +1,25 @@
 # The share kit: libgraphlane-share, static and shared, and the coordinator that jobs start.
 #
-# Both libraries hold their own position-independent copies of what they need of the
-# folders below, so that a program links nothing else of ours. The shared one exports the C
-# interface alone.
+# Both libraries hold what they need of the folders below, so that a program links nothing else of ours. The shared one
+# exports the C interface alone.
 
 LIBDIR ?= $(PREFIX)/lib
-SHARE_CPPFLAGS := -DGRAPHLANE_SHARE_LIBDIR='"$(LIBDIR)"'
-share.cxxflags := $(SHARE_CPPFLAGS)
+share.cxxflags := -DGRAPHLANE_SHARE_LIBDIR='"$(LIBDIR)"'
 
 share_main := adapters/share/coordinator/coordinator_main.cc
 share_kit := $(filter-out $(share_main),$(call sources_below,adapters/share))
-$(eval $(call library,share,$(share_kit)))
-$(eval $(call program,graphlane-share-coordinator,$(share_main),share graphfmt iomgr))
-
 # What a job has of it: all but the coordinator.
 share_coordinator := $(call sources_named,adapters/share,attach_request buffer_pool chunk_size connections coordinator global_table packed_partition packed_store \
   graph_files graph_plan graph_table label_file label_keeper load_order shared_graph shared_graph_loads snapshots chunk_scheduler worker)
-SHARE_SOURCES := $(filter-out $(share_coordinator),$(share_kit)) \
-  $(patsubst %,graphfmt/%.cc,grid/grid_read sort/line) \
-  $(call sources_named,iomgr,error file_io progress size size_text stub terminal)
-SHARE_OBJECTS := $(call objects_in,$(PLAIN)/share,kit,$(SHARE_SOURCES))
+share.share := $(filter-out $(share_coordinator),$(share_kit))
+$(eval $(call library,share,$(share_kit)))
+$(eval $(call program,graphlane-share-coordinator,$(share_main),share graphfmt iomgr))
 SHARE_LIBRARIES := $(addprefix $(PLAIN)/lib/,libgraphlane-share.a libgraphlane-share.so)
 
-define compile_share
-	@mkdir -p $(@D)
-	$(call say,CXX,$< (share))
-	$(Q)$(CXX) $(CPPFLAGS) $(SHARE_CPPFLAGS) -std=c++20 -O2 -g1 -pthread $(WARN) -fPIC \
-	  -fvisibility=hidden -MMD -MP -c -o $@ $<
-endef
-$(PLAIN)/share/obj/%.o: %.cc
-	$(compile_share)
-$(PLAIN)/share/unity/%.o: $(PLAIN)/share/unity/%.cc
-	$(compile_share)
-
-$(PLAIN)/lib/libgraphlane-share.a: $(SHARE_OBJECTS)
-	@mkdir -p $(@D)
-	$(call say,AR,$@)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
-
-$(PLAIN)/lib/libgraphlane-share.so: $(SHARE_OBJECTS) adapters/share/exports.map
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CXX) -shared -o $@ $(SHARE_OBJECTS) -Wl,-z,defs -Wl,-Bsymbolic \
-	  -Wl,--version-script=adapters/share/exports.map -Wl,-soname,libgraphlane-share.so.0 $(fmt_libs) -pthread
-
--include $(SHARE_OBJECTS:.o=.d)
+ifeq ($(VARIANT),release)
+libgraphlane-share.exports := adapters/share/exports.map
+$(eval $(call shared_library,libgraphlane-share,$(foreach name,share graphfmt iomgr,$($(name).share.objects)),$(fmt_libs)))
+endif
 
 # Where ld.so looks for libraries of /usr/local/lib; an ordinary user has none there.
 renew_ld_cache = $(if $(DESTDIR),,PATH=$$PATH:/usr/sbin:/sbin ldconfig 2>/dev/null || :)

@@ -15,7 +15,7 @@ namespace {
 constexpr char kStateName[] = ".graphlane/scrub";
 constexpr char kNewName[] = ".graphlane/scrub.new";
 constexpr auto kWriteInterval = std::chrono::seconds(5);
-constexpr size_t kTextMax = 1 << 20;
+constexpr size_t kStateTextMax = 1 << 20;
 constexpr size_t kKeptProblemsMax = 1000;
 
 }  // namespace
@@ -23,7 +23,7 @@ constexpr size_t kKeptProblemsMax = 1000;
 ScrubState::ScrubState(const Volume& volume, bool resumes) : volume_(volume) {
   if (!resumes) return;
   const Fd file = open_regular(volume.root_fd(), kStateName, O_RDONLY);
-  std::string text(kTextMax, '\0');
+  std::string text(kStateTextMax, '\0');
   const Result<size_t> got =
       file ? read_full(file.get(), text.data(), text.size()) : Result<size_t>(last_errno());
   if (!got) return;

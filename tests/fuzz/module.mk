@@ -3,7 +3,8 @@ FUZZ := $(BUILD)/fuzz/fuzz
 fuzz.cxxflags := -Iadapters/share/client
 $(eval $(call compiled,$(BUILD),fuzz,$(wildcard tests/fuzz/*.cc) shim/locate/volume_json.cc shim/base/text.cc))
 $(eval $(call linked,$(FUZZ),fuzz,share graphfmt iomgr))
-tests: $(FUZZ)
+.PHONY: fuzz-program
+tests fuzz-program: $(FUZZ)
 
 FUZZ_SECONDS ?= 30
 
