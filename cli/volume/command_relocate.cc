@@ -31,7 +31,8 @@ Outcome<int> relocate(const RelocateCommand& options) {
   if (!report) return report.error();
   if (!report->left.empty()) complain(fmt::format("{} (remove it)", report->left));
   if (quiet) return kOk;
-  const std::string how = report->was_there ? "it was there already"
+  const std::string how = report->ended_killed_run ? "what an interrupted run had left is removed"
+                          : report->was_there      ? "it was there already"
                           : report->copied_bytes > 0
                               ? fmt::format("{} copied", format_size(report->copied_bytes))
                               : "renamed";

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "iomgr/admin/kind_change.h"
+#include "iomgr/admin/relocate.h"
 #include "iomgr/admin/scrub.h"
 #include "iomgr/admin/stub_copies.h"
 #include "iomgr/base/files/file_io.h"
@@ -479,6 +480,9 @@ class Check {
 
   Outcome<void> check_devices() {
     for (uint32_t d = 0; d < volume_.device_count(); ++d) {
+      if (Outcome<void> ended = check_relocate_ended(volume_, d); !ended) {
+        problem("{}", ended.error().text);
+      }
       const TreePlace parts{.directory_fd = root_fd(d),
                             .path = "parts",
                             .shown = volume_.devices()[d].root + "/parts"};

@@ -23,8 +23,9 @@ namespace graphlane {
 namespace fs = std::filesystem;
 namespace {
 
-// The directory below NEW in which a copy is made.
+// The directory below NEW in which a copy is made, and what that below the old one becomes before it is removed.
 std::string staged_root(const std::string& root) { return root + ".copy"; }
+std::string removed_root(const std::string& root) { return root + ".moved"; }
 
 bool is_same_directory(const std::string& a, const std::string& b) {
   std::error_code error;
@@ -54,6 +55,56 @@ Outcome<void> check_is_device(const Volume& volume, uint32_t i, const std::strin
   return make_error(EINVAL, "{}: is not device {} of {}, but device {} of {} of {}", root, i,
                     volume.root(), found->ordinal, found->device_count,
                     UuidText(found->volume).view());
+}
+
+// The directory from which a killed run copied what is at `root`; empty if that is no such copy.
+Outcome<std::string> relocated_from(const std::string& root) {
+  const Fd fd(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return errno == ENOENT ? Outcome<std::string>("") : os_error(errno, root, "cannot open");
+  const Outcome<std::string> from =
+      read_whole_file(fd.get(), kRelocatedFrom, root + "/" + kRelocatedFrom);
+  if (!from && from.error().code == ENOENT) return std::string();
+  return from;
+}
+
+// Removes the device's root below the directory that it was copied from, then the note of it in the copy.
+Outcome<void> remove_old_root(const std::string& old_root, const std::string& copy) {
+  const std::string doomed = removed_root(old_root);
+  std::error_code error;
+  if (fs::exists(old_root, error)) {
+    fs::remove_all(doomed, error);
+    if (::rename(old_root.c_str(), doomed.c_str()) != 0) {
+      return os_error(errno, old_root, "cannot remove");
+    }
+  }
+  fs::remove_all(doomed, error);
+  if (error) return os_error(error.value(), doomed, "cannot remove");
+  const std::string note = copy + "/" + kRelocatedFrom;
+  if (::unlink(note.c_str()) != 0 && errno != ENOENT) return os_error(errno, note, "cannot remove");
+  return {};
+}
+
+// A run from `device` to `to` was killed when the volume had its new directory already: what is left
+// of the old one is removed. False: there was none.
+Outcome<bool> end_killed_run(const Volume& volume, const std::string& device,
+                             const std::string& to) {
+  for (uint32_t i = 0; i < volume.device_count(); ++i) {
+    const Device& now = volume.devices()[i];
+    if (!now.root_fd || !is_same_directory(to, now.directory)) continue;
+    const Outcome<std::string> from = relocated_from(now.root);
+    if (!from) return from.error();
+    if (from->empty() || !is_same_directory(device, *from)) return false;
+    const std::string old_root = device_root(*from, volume.uuid());
+    std::error_code error;
+    if (fs::exists(old_root, error)) {
+      if (Outcome<void> same = check_is_device(volume, i, old_root); !same) return same.error();
+    }
+    if (Outcome<void> removed = remove_old_root(old_root, now.root); !removed) {
+      return removed.error();
+    }
+    return true;
+  }
+  return false;
 }
 
 // Programs without a mount are told by their locks.
@@ -102,6 +153,7 @@ class Copy {
                   [&](int fd, const TreePlace& place, const struct stat& info,
                       const TreePlace& to) { return copy_plain(fd, place, info, to, &state); });
     if (done) done = check_same(*nodes);
+    if (done) done = note_source();
     if (done) done = move_tree(staged_, *nodes, from_, to_, nullptr);
     if (done) done = sync();
     if (!done) {
@@ -130,6 +182,14 @@ class Copy {
       }
     }
     return {};
+  }
+
+  // A run that finds it with the volume's device still at the old place knows that the copy counts for nothing.
+  Outcome<void> note_source() const {
+    const Fd fd(::open(staged_.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd) return staged_.error(errno, "cannot open");
+    return write_file_atomically(fd.get(), kRelocatedFrom, staged_.shown + "/" + kRelocatedFrom,
+                                 fs::path(from_.path).parent_path().string(), 0644);
   }
 
   Outcome<void> sync() const {
@@ -172,10 +232,31 @@ Outcome<void> check_moved(const Volume& before, uint32_t i) {
 
 }  // namespace
 
+Outcome<void> check_relocate_ended(const Volume& volume, uint32_t i) {
+  const Device& device = volume.devices()[i];
+  const Outcome<std::string> from = relocated_from(device.root);
+  if (!from) return from.error();
+  if (from->empty()) return {};
+  const std::string old_root = device_root(*from, volume.uuid());
+  std::error_code error;
+  for (const std::string& left : {old_root, removed_root(old_root)}) {
+    if (!fs::exists(left, error)) continue;
+    return make_error(EBUSY,
+                      "{}: left over by a killed relocate: graphlane relocate {} {} {} removes it",
+                      left, volume.root(), *from, device.directory);
+  }
+  return {};
+}
+
 Outcome<RelocateReport> relocate_device(const Volume& volume, const std::string& device,
                                         const std::string& to) {
   const Outcome<uint32_t> i = find_device(volume, device);
-  if (!i) return i.error();
+  if (!i) {
+    const Outcome<bool> ended = end_killed_run(volume, device, to);
+    if (!ended) return ended.error();
+    if (!*ended) return i.error();
+    return RelocateReport{.from = device, .to = to, .ended_killed_run = true};
+  }
   const Device& old = volume.devices()[*i];
   const Outcome<std::string> directory = check_device_directory(to, volume.root());
   if (!directory) return directory.error();
@@ -199,6 +280,16 @@ Outcome<RelocateReport> relocate_device(const Volume& volume, const std::string&
   bool copied = false;
   const std::string root = device_root(*directory, volume.uuid());
   std::error_code error;
+  if (old.root_fd) {
+    if (Outcome<void> ended = check_relocate_ended(volume, *i); !ended) return ended.error();
+    (void)::unlink((old.root + "/" + kRelocatedFrom).c_str());
+    const Outcome<std::string> unfinished = relocated_from(root);
+    if (!unfinished) return unfinished.error();
+    if (!unfinished->empty() && is_same_directory(*unfinished, old.directory)) {
+      fs::remove_all(root, error);
+      if (error) return os_error(error.value(), root, "cannot remove");
+    }
+  }
   report.was_there = fs::exists(root, error);
   if (report.was_there && old.root_fd) {
     return make_error(EEXIST, "{} and {} are both there: remove the one that is not the device's",
@@ -236,8 +327,12 @@ Outcome<RelocateReport> relocate_device(const Volume& volume, const std::string&
     return changed.error();
   }
   if (copied) {
-    fs::remove_all(old.root, error);
-    if (error) report.left = old.root + ": " + error.message();
+    if (Outcome<void> removed = remove_old_root(old.root, root); !removed) {
+      report.left = removed.error().text;
+    }
+  } else {
+    (void)::unlink(
+        (root + "/" + kRelocatedFrom).c_str());  // of a killed run whose old directory is gone
   }
   return report;
 }

@@ -24,6 +24,8 @@ struct VolumeRecord;
 inline constexpr char kVolumeJson[] = ".graphlane/volume.json";
 inline constexpr char kRunDirectory[] = ".graphlane/run";
 inline constexpr char kDeviceJson[] = "device.json";  // below a device's root
+// Below a device's root while `relocate` copies it there: the directory that it comes from.
+inline constexpr char kRelocatedFrom[] = "relocated-from";
 inline constexpr char kStagingDirectory[] = ".graphlane/tmp";
 
 // An error at `path` below VOL/.graphlane. A permission error names the volume, because the user

@@ -3,9 +3,12 @@
 import os
 import random
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
+
+from harness import BUILD
 
 CONTENT = random.Random(1).randbytes(300_000)
 
@@ -57,6 +60,31 @@ def test_on_another_filesystem_it_is_copied(graphlane, filled, tmp_path, elsewhe
     (elsewhere / (own(filled.devices[1])[0] + ".copy")).mkdir()  # of a run that was killed
     assert "copied)" in graphlane("relocate", filled.path, filled.devices[1], elsewhere).stdout
     assert own(filled.devices[1]) == [] and len(own(elsewhere)) == 1
+    is_whole(graphlane, filled, tmp_path)
+    graphlane("relocate", filled.path, elsewhere, filled.devices[1])
+    is_whole(graphlane, filled, tmp_path)
+
+
+@pytest.mark.parametrize(("call", "count"), [
+    ("mkdirat", 3), ("renameat2", 1),  # while it copies; before the copy gets its name
+    ("syncfs", 1), ("rename", 1),     # before volume.json names the new directory
+    ("rename", 2),                    # before the old directory is put aside
+    ("unlinkat", 1), ("unlinkat", 4), ("unlink", 1),  # while that is removed
+])
+def test_a_killed_copy_is_ended_by_the_next_run(graphlane, filled, tmp_path, elsewhere, call, count):
+    if os.stat(elsewhere).st_dev == os.stat(tmp_path).st_dev:
+        pytest.skip("not applicable: /dev/shm is no other filesystem")
+    words = ["relocate", filled.path, filled.devices[1], elsewhere]
+    killed = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={count}",
+                             BUILD / "bin/graphlane", *words], check=False, capture_output=True)
+    assert killed.returncode in (-9, 137), killed
+    left = graphlane("check", filled.path, check=False).stdout
+    assert "no problems" in left or f"graphlane relocate {filled.path} {filled.devices[1]} {elsewhere} removes it" in left
+    graphlane("export", filled.path / "data", tmp_path / "before")
+    assert (tmp_path / "before").read_bytes() == CONTENT
+    graphlane(*words)
+    assert own(filled.devices[1]) == [] and len(own(elsewhere)) == 1
+    assert sorted(path.name for path in (elsewhere / own(elsewhere)[0]).iterdir()) == ["device.json", "parts", "sums"]
     is_whole(graphlane, filled, tmp_path)
     graphlane("relocate", filled.path, elsewhere, filled.devices[1])
     is_whole(graphlane, filled, tmp_path)

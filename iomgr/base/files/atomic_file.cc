@@ -30,6 +30,11 @@ Outcome<void> write_temporary(int directory_fd, const std::string& temporary, st
   return {};
 }
 
+Outcome<void> sync_directory_of(const std::string& name, int directory_fd) {
+  const std::string above = std::filesystem::path(name).parent_path().string();
+  return sync_directory(above.empty() ? "." : above, directory_fd);
+}
+
 }  // namespace
 
 Outcome<void> write_file_atomically(int directory_fd, const std::string& name,
@@ -44,7 +49,7 @@ Outcome<void> write_file_atomically(int directory_fd, const std::string& name,
     ::unlinkat(directory_fd, temporary.c_str(), 0);
     return written;
   }
-  return sync_directory(std::filesystem::path(name).parent_path().string(), directory_fd);
+  return sync_directory_of(name, directory_fd);
 }
 
 Outcome<void> replace_file_atomically(int directory_fd, const std::string& name,
@@ -67,8 +72,7 @@ Outcome<void> replace_file_atomically(int directory_fd, const std::string& name,
     ::unlinkat(directory_fd, temporary.c_str(), 0);
     return written;
   }
-  const std::string above = std::filesystem::path(name).parent_path().string();
-  return sync_directory(above.empty() ? "." : above, directory_fd);
+  return sync_directory_of(name, directory_fd);
 }
 
 Outcome<std::string> read_whole_file(int directory_fd, const char* name, std::string_view path) {
