@@ -8,7 +8,7 @@ namespace {
 
 constexpr auto kFreshMax = std::chrono::seconds(1);  // longer than a clock's tick
 
-// A truncated stub is shorter than kStubSize, never longer. Other checks need an open: read_stub().
+// One that is longer, because something was appended to it, is found when it is opened (ops/open.cc).
 bool size_of_a_stub(const struct stat& st) {
   return S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= static_cast<off_t>(kStubSize);
 }

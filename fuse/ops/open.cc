@@ -32,6 +32,7 @@ int host_flags(const Filesystem& fs, int flags) {
 }
 
 bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
+bool reads(int flags) { return (flags & O_ACCMODE) != O_WRONLY; }
 
 // Whether calls by this descriptor come to the daemon although the file is passed through. The
 // kernel opens the host's file for it, and never changes the flags of open(2):
@@ -181,10 +182,19 @@ Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, Inode& inode, fuse_
   struct stat st;
   if (::fstat(path->get(), &st) != 0) return last_errno();
   if (is_replaced(inode, st)) return Errno{ESTALE};
-  const StubView view = inode.stub.look(path->get(), st);
+  StubView view = inode.stub.look(path->get(), st);
   if (view.error != 0) return Errno{view.error};
   if (view.unreadable) return Errno{EACCES};  // even if its mode permits to write it
-  if (view.plain()) return open_plain(fs, inode, path->get(), fi);
+  if (view.plain()) {
+    auto file = open_plain(fs, inode, path->get(), fi);
+    Layout layout;
+    if (!file || st.st_size <= static_cast<off_t>(kStubSize) || !reads(fi->flags) ||
+        read_stub((*file)->fd.get(), static_cast<uint64_t>(st.st_size), &layout)
+                .value_or(StubVerdict::kNotAStub) == StubVerdict::kNotAStub) {
+      return file;
+    }
+    view.verdict = StubVerdict::kCutShort;  // something was appended to it without a mount
+  }
   if (view.striped()) return open_parts(fs, inode, path->get(), view.layout, st, fi);
   log_line("{}: inode {}: {}", fs.volume->root(), st.st_ino, describe(view.verdict));
   return Errno{EIO};

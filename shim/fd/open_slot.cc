@@ -29,8 +29,8 @@ constexpr uint64_t kRoomFactor = 4;
 // the program's record locks, and a process that waits for such a lock would block here.
 Fd hold_stub(int fd, const struct stat& st, Access access, Fd stub) {
   Layout layout;
-  if (st.st_size != kStubSize || lies_on_fuse(fd) ||
-      read_stub(fd, kStubSize, &layout).value_or(StubVerdict::kNotAStub) ==
+  if (lies_on_fuse(fd) ||
+      read_stub(fd, static_cast<uint64_t>(st.st_size), &layout).value_or(StubVerdict::kNotAStub) ==
           StubVerdict::kNotAStub) {
     return {};
   }

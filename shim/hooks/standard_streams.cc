@@ -105,7 +105,7 @@ void follow_standard_stream(int fd) {
   if (fd < STDIN_FILENO || fd > STDERR_FILENO) return;
   StandardStream& stream = streams[fd];
   const bool replaced = stream.libc != nullptr;
-  if (!replaced && !has_stub_size(fd)) return;
+  if (!replaced && !may_be_stub(fd)) return;
   const int saved_errno = errno;
   const bool stub = !in_vfork_child() && acquire_stub(fd);
   if (stub && !replaced) replace(fd, stream);

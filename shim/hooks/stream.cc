@@ -63,7 +63,7 @@ FILE* opened(FILE* stream) {
   const int fd = ::fileno(stream);
   forget(fd);
   if (settings().report != nullptr) acquire_stub(fd, Group::stream);  // counts it
-  if (!has_stub_size(fd) || !acquire_stub(fd)) return stream;
+  if (!may_be_stub(fd) || !acquire_stub(fd)) return stream;
   const int own = real::fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (own < 0) return stream;
   if ((sys::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) sys::fcntl(own, F_SETFD, 0);

@@ -40,6 +40,14 @@ bool has_stub_size(int fd) {
   return sys::fstat(fd, &st) == 0 && has_stub_size(st);
 }
 
+bool may_be_stub(int fd) {
+  struct stat st;
+  Layout layout;
+  if (sys::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return false;
+  return has_stub_size(st) || read_stub(fd, static_cast<uint64_t>(st.st_size), &layout)
+                                      .value_or(StubVerdict::kNotAStub) != StubVerdict::kNotAStub;
+}
+
 bool is_stub_at(int directory, const char* path, int flags, const struct stat& st, Layout* layout) {
   if (!has_stub_size(st)) return false;
   if (size_if_open(st, &layout->logical_size)) return true;

@@ -24,6 +24,7 @@ Fd open_parent(int directory, const char* path);
 // Whether a file could be a stub.
 bool has_stub_size(const struct stat& st);
 bool has_stub_size(int fd);  // one fstat
+bool may_be_stub(int fd);    // also one that was cut short, or to which something was appended
 
 // Whether the name is a valid stub's that this process may read. `flags`: AT_SYMLINK_NOFOLLOW.
 // Costs one fstatat for a file that cannot be a stub. Keeps errno.

@@ -184,10 +184,19 @@ Result<StubVerdict> read_stub(int fd, std::span<uint8_t> buffer, Layout* layout)
 }
 
 Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout) {
-  if (file_size < sizeof kHeadMagic || file_size > kStubSize) return StubVerdict::kNotAStub;
+  if (file_size < sizeof kHeadMagic) return StubVerdict::kNotAStub;
+  if (file_size != kStubSize) {
+    uint8_t head[sizeof kHeadMagic];
+    const Result<size_t> got = pread_full(fd, head, sizeof head, 0);
+    if (got) return has_head_magic({head, *got}) ? StubVerdict::kCutShort : StubVerdict::kNotAStub;
+    if (got.error().code != EINVAL) return got.error();  // EINVAL: opened with O_DIRECT
+  }
   const Page page;
   if (page.bytes == nullptr) return last_errno();
-  return read_stub(fd, {page.bytes, kStubSize}, layout);
+  const Result<StubVerdict> verdict = read_stub(fd, {page.bytes, kStubSize}, layout);
+  // The first page of a longer file is not all of it.
+  const bool is_longer = file_size > kStubSize && verdict && *verdict != StubVerdict::kNotAStub;
+  return is_longer ? StubVerdict::kCutShort : verdict;
 }
 
 bool has_changed(int fd, Layout* layout) {

@@ -85,8 +85,8 @@ StubVerdict decode_fields(std::span<const uint8_t, kStubSize> bytes, Layout* lay
 // stub with a bad checksum is read again before it counts as damaged.
 Result<StubVerdict> read_stub(int fd, std::span<uint8_t> buffer, Layout* layout);
 
-// Decodes a file of `file_size` bytes. Reads nothing if the size is not a stub's. Fails with the
-// errno of the read.
+// Decodes a file of `file_size` bytes. Of one that has not a stub's size, the first 8 bytes are read: kCutShort if they
+// are a stub's. Fails with the errno of the read.
 Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout);
 
 // Reads the stub again. True: it says something else of the same file now, which is in `layout`. So a

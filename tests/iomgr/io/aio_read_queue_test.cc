@@ -48,7 +48,9 @@ class AioReadQueueTest : public StripedFixture {
     const auto is_done = [&read] { return read.done.load(std::memory_order_acquire); };
     while (!is_done()) {
       // Another thread may have completed it since the look.
-      if (!queue_->poll()) ASSERT_TRUE(is_done());
+      if (!queue_->poll()) {
+        ASSERT_TRUE(is_done());
+      }
     }
   }
   const std::unique_ptr<AioReadQueue> queue_ = std::make_unique<AioReadQueue>();
