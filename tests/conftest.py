@@ -30,7 +30,7 @@ LITTLE_MEMORY = 260 << 20
 # tests stay together.
 LONGEST_FIRST = ["power_cut/test_power_cut.py", "algo/test_algorithms.py", "experiments/measure/test_compare.py",
                  "shim/test_parity.py", "experiments/figures/test_report.py", "shim/test_storm.py",
-                 "engines/test_engines.py", "cli/test_run_programs.py", "fuzz/test_fuzz.py",
+                 "engines/test_engines.py", "cli/run/test_run_programs.py", "fuzz/test_fuzz.py",
                  "fuse/test_large_writes.py"]
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-README = Path(__file__).parents[2] / "graphfmt/input/README.md"
+README = Path(__file__).parents[3] / "graphfmt/input/README.md"
 
 
 def zipped() -> bytes:
