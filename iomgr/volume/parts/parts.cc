@@ -1,7 +1,9 @@
 #include "iomgr/volume/parts/parts.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -199,13 +201,34 @@ int say_made(int part_fd, const PartOf& part) {
   return write_part_record(part_fd, part, record);
 }
 
+// Whether syncfs(2) makes all that is written below it durable, and reports what could not be. Network filesystems and
+// FUSE may do nothing.
+bool has_syncfs(int root_fd) {
+  struct statfs filesystem;
+  if (::fstatfs(root_fd, &filesystem) != 0) return false;
+  const auto type = static_cast<uint32_t>(filesystem.f_type);
+  return type == EXT4_SUPER_MAGIC || type == XFS_SUPER_MAGIC || type == BTRFS_SUPER_MAGIC ||
+         type == F2FS_SUPER_MAGIC || type == TMPFS_MAGIC;
+}
+
 }  // namespace
+
+// Of many files: a syncfs() for the parts, and one for their records. An fsync() of each record would be a commit of the
+// journal each. False: the files must be synced one by one.
+bool UnsyncedParts::sync_device_at_once(uint32_t device_index) const {
+  const int root_fd = volume_.devices()[device_index].root_fd.get();
+  if (files_.size() < 2 || !has_syncfs(root_fd) || ::syncfs(root_fd) != 0) return false;
+  for (const File& file : files_) {
+    const PartOf part{.root_fd = root_fd, .volume = volume_.uuid(), .file_id = file.id};
+    if (say_made(file.parts[device_index].get(), part) != 0) return false;
+  }
+  return ::syncfs(root_fd) == 0;
+}
 
 // 0 or an errno, and the file of the part that failed.
 int UnsyncedParts::sync_device(uint32_t device_index, const File** failed) const {
+  if (sync_device_at_once(device_index)) return 0;
   const int root_fd = volume_.devices()[device_index].root_fd.get();
-  // One syncfs() for all, where the filesystem does that. Then the calls below have nothing left.
-  if (files_.size() > 1) (void)::syncfs(root_fd);
   std::set<std::string> directories;
   std::set<std::string> sum_directories;
   for (const File& file : files_) {

@@ -66,6 +66,7 @@ class UnsyncedParts {
     std::string name;
     std::vector<Fd> parts;  // of each device
   };
+  bool sync_device_at_once(uint32_t device_index) const;
   int sync_device(uint32_t device_index, const File** failed) const;
 
   const Volume& volume_;
