@@ -16,11 +16,17 @@ Invalidation::Member::Member(Invalidation& changes, Inode& inode, int access_mod
       writes_(access_mode != O_RDONLY),
       may_map_(access_mode == O_RDWR) {
   if (may_map_) inode_.mapper_count.fetch_add(1, std::memory_order_acq_rel);
+  bool stale = false;
+  {
+    const MutexLock lock(changes_.mu_);
+    if (changes_.open_[&inode]++ == 0) {
+      changes_.fs_.inodes.hold(inode);
+      changes_.changed_.notify_one();
+    }
+    stale = inode.pages_are_stale.exchange(false);
+  }
+  if (stale) changes_.drop(inode);
   if (writes_) changes_.begin_writing(inode);
-  const MutexLock lock(changes_.mu_);
-  if (changes_.open_[&inode]++ > 0) return;
-  changes_.fs_.inodes.hold(inode);
-  changes_.changed_.notify_one();
 }
 
 Invalidation::Member::~Member() {
@@ -77,11 +83,24 @@ bool Invalidation::is_ours(const Inode& inode, const Uuid& file_id) {
                            : fs_.live.has(file_id);
 }
 
-// No writer has the file open here, so no page is dirty. A drop of a dirty page during a setattr of
-// the size would wait for its write, which the kernel holds back until this reply.
 void Invalidation::changed(Inode& inode, const Uuid& file_id) {
   // Processes that have it open may read up to its present end.
   if (const auto file = inode.stub.opened(file_id)) fs_.live.follow_stub(*file);
+  if (!defers_drop(inode)) drop(inode);
+}
+
+// Without a handle, no program can read the pages. The next Member looks at the mark after it has
+// entered `open_`, so either it sees the mark, or its file is found open here.
+bool Invalidation::defers_drop(Inode& inode) {
+  const MutexLock lock(mu_);
+  if (open_.count(&inode) > 0) return false;
+  inode.pages_are_stale.store(true);
+  return true;
+}
+
+// No writer has the file open here, so no page is dirty. A drop of a dirty page during a setattr of
+// the size would wait for its write, which the kernel holds back until this reply.
+void Invalidation::drop(Inode& inode) {
   const bool at_once = dropping_count_.fetch_add(1, std::memory_order_acq_rel) < kDroppingMax;
   if (at_once) {
     {

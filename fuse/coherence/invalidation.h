@@ -2,7 +2,12 @@
 // mount of the volume or, for a plain file, by any process on the host.
 //
 //   checked     at each look-up and getattr, at each open, and every attr_timeout while it is open
+//   dropped     at once if a handle may read the pages, else before the reply to the next open
 //   ignored     changes while this mount has the file open for writing
+//
+// A drop makes the kernel discard the attributes of every reply that is under way, and the
+// permission check that asked for them then uses the old mode. So a look-up or getattr of a file
+// that is not open drops nothing.
 //
 // The kernel can compare the mtime itself (AUTO_INVAL_DATA), but it takes this mount's own writes
 // for foreign ones. If it drops a page while a write of that page is in flight, it reads back the
@@ -57,9 +62,9 @@ class Invalidation {
   // Call it after the mount has ended: no request for a page may be outstanding.
   void stop();
 
-  // Compares the attributes of a regular file, read just now, with the last ones, and drops its
-  // pages if they differ. `file_id` is nil for a plain file. Must precede the reply, or a program
-  // may learn of the change and still read old pages.
+  // Compares the attributes of a regular file, read just now, with the last ones. If they differ,
+  // no read that begins after this call gets the old pages. `file_id` is nil for a plain file. Must
+  // precede the reply, or a program may learn of the change and still read old pages.
   void see(Inode& inode, const Uuid& file_id, const struct stat& st);
   // As see(), for the stub of a file that only this mount changes from now on.
   void see_taken(Inode& inode, const Uuid& file_id, int stub_fd);
@@ -76,6 +81,8 @@ class Invalidation {
 
   bool is_ours(const Inode& inode, const Uuid& file_id);
   void changed(Inode& inode, const Uuid& file_id);
+  bool defers_drop(Inode& inode);
+  void drop(Inode& inode);
   void drop_pages(const Inode& inode);
   bool will_drop(const Inode& inode) const REQUIRES(mu_);
   // Call it before the first write is possible: written pages must not be dropped (drop_behind.h).

@@ -81,6 +81,8 @@ struct Inode {
   std::atomic<bool> was_appended{false};  // at any time
   // Requests of the kernel beside which no program begins to do so.
   std::atomic<uint32_t> changes_under_way{0};
+  // The kernel has pages from before a foreign change; the next handle drops them (invalidation.h).
+  std::atomic<bool> pages_are_stale{false};
   LastReadSizes last_read;
   // Relaxed: another open may come at any time.
   bool open_once() const { return handle_count.load(std::memory_order_relaxed) == 1; }

@@ -128,6 +128,12 @@ def access_list(*entries, owner=7, group=5, mask=7, other=0) -> bytes:
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *row) for row in rows)
 
 
+def mode_as_list(owner: int, group: int, other: int) -> bytes:
+    """An access list without entries of its own: the host keeps the mode alone."""
+    rows = [(0x01, owner), (0x04, group), (0x20, other)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *row, 0xFFFFFFFF) for row in rows)
+
+
 ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
 
 
@@ -200,6 +206,21 @@ def test_a_striped_file_has_no_access_list(root, striped, mounted):
             os.setxattr(at / "data", ACCESS, access_list((NOBODY, 4)))
         assert caught.value.errno == errno.EOPNOTSUPP
         assert "acl" not in " ".join(os.listxattr(at / "data"))
+
+
+def test_a_new_access_list_holds_at_once(with_lists):
+    """The mount reads a file's attributes when the kernel checks permissions. If it dropped the
+    file's pages then, the kernel would discard the attributes, and use the old mode."""
+    for at in with_lists:
+        for number in range(20):
+            file = at / f"f{number}"
+            file.write_bytes(b"x")
+            os.chmod(file, 0o666)
+            assert as_user("cat", file).returncode == 0
+            os.setxattr(file, ACCESS, mode_as_list(owner=6, group=0, other=0))
+            assert as_user("cat", file).returncode != 0, "nobody may read it any more"
+            os.setxattr(file, ACCESS, access_list((NOBODY, 4), owner=6, group=0, other=0))
+            assert as_user("cat", file).returncode == 0, "nobody is on its list"
 
 
 def test_the_next_write_by_a_user_clears_new_set_id_bits(
