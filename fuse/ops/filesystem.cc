@@ -169,8 +169,9 @@ void drop_set_id_bits(Filesystem& fs, fuse_req_t req, int fd) {
   if (for_locking && is_in_group(req, st.st_gid)) drop &= ~static_cast<mode_t>(S_ISGID);
   // Best effort, because the write has its own result.
   if (drop == 0 || ::fchmod(fd, (st.st_mode & ~drop) & 07777) != 0) return;
-  // The kernel does not expect a change of the group's bit if the group cannot execute.
-  Inode* inode = for_locking ? fs.inodes.find({.device = st.st_dev, .number = st.st_ino}) : nullptr;
+  // After a write the kernel asks for size and times again, but not for the mode: until its timeout
+  // an exec would still give the file's owner.
+  Inode* inode = fs.inodes.find({.device = st.st_dev, .number = st.st_ino});
   if (inode == nullptr) return;
   drop_cached_attributes(fs, *inode);
   fs.inodes.forget(inode->nodeid, 1);

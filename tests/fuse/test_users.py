@@ -99,6 +99,21 @@ def test_a_write_by_a_user_clears_set_id_bits(root, open_tmp, volume, mounted):
             assert oct(os.stat(made.path / "program").st_mode & 0o7777) == oct(0o777), script
 
 
+def test_cleared_set_id_bits_are_shown_at_once(root, open_tmp, volume, mounted):
+    """After a write the kernel asks for the size and the times again, but not for the mode. It
+    would start the program with its old set-id bits."""
+    with mounted(volume(stripe=["s*"]), "-o", "attr_timeout=1000,entry_timeout=1000") as at:
+        for name in ("striped", "plain"):
+            for script in ("dd if=/dev/zero of=$1 bs=4096 count=1 conv=notrunc oflag=direct",
+                           "fallocate -l 8192 $1", "echo x >> $1"):
+                program = at / name
+                program.write_bytes(b"#!/bin/sh\n")
+                os.chmod(program, 0o6777)
+                # stat asks for the mode alone, which the kernel may have cached.
+                told = as_user("sh", "-c", f"{script} 2> /dev/null && stat -c %a $1", "sh", program)
+                assert told.stdout == "777\n", (name, script, told.stderr)
+
+
 LOCKING_MODE = 0o2666  # set-group-ID without group execution
 
 
