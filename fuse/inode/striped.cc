@@ -158,9 +158,12 @@ void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st) {
 }
 
 Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, int path_fd,
-                                                 const Layout& layout, const struct stat& stub) {
+                                                 const Layout& layout, const struct stat& stub,
+                                                 AccessTime access_time) {
   if (auto shared = inode.stub.opened(layout.file_id)) return shared;
-  Fd held = reopen(path_fd, O_RDONLY);
+  // The read of the stub below moves the access time.
+  Fd held = access_time == AccessTime::kMoves ? reopen(path_fd, O_RDONLY)
+                                              : reopen_keeping_atime(path_fd, O_RDONLY);
   if (!held) return last_errno();
   hold_parts(held.get());
   Layout now;
@@ -193,13 +196,13 @@ Result<LiveFiles::Writer> open_live(Filesystem& fs, Inode& inode, const Layout& 
   if (!path) return path.error();
   std::shared_ptr<StripedFile> shared = inode.stub.opened(layout.file_id);
   if (!shared && !fs.live.find(layout.file_id, stub)) {
-    auto opened = open_shared(fs, inode, path->get(), layout, stub);
+    auto opened = open_shared(fs, inode, path->get(), layout, stub, AccessTime::kStays);
     if (!opened) return opened.error();
     shared = std::move(*opened);
   }
   const auto deadline = std::chrono::steady_clock::now() + patience;
   for (;;) {
-    Fd fd = reopen(path->get(), O_RDWR);
+    Fd fd = reopen_keeping_atime(path->get(), O_RDWR);
     if (!fd) return last_errno();
     auto live = fs.live.acquire(layout, std::move(fd), name, shared);
     if (live && live->is_first()) {

@@ -38,12 +38,15 @@ int complete_never_synced(const Volume& volume, int stub_fd, const Layout& layou
 // Replaces a stub's attributes by those of its striped file.
 void show_as_striped(Filesystem& fs, const Layout& layout, struct stat* st);
 
+enum class AccessTime { kStays, kMoves };  // kMoves: as the host's mount says
+
 // The file, shared by all that have it open, readers and writers, so that all see its size change.
 // Its parts are open for writing too if permitted, and while they are open the stub keeps naming
 // them. ESTALE: the stub names other parts by now, or none, and the kernel looks up again. EIO and
 // others: the reason is in the log.
 Result<std::shared_ptr<StripedFile>> open_shared(Filesystem& fs, Inode& inode, int path_fd,
-                                                 const Layout& layout, const struct stat& stub);
+                                                 const Layout& layout, const struct stat& stub,
+                                                 AccessTime access_time);
 
 // The parts for reading only, so that their descriptors may be given to other processes.
 Result<std::shared_ptr<StripedFile>> open_parts_to_read(const Volume& volume, int stub_fd,

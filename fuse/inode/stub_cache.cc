@@ -15,7 +15,7 @@ bool size_of_a_stub(const struct stat& st) {
 
 StubView read_view(int path_fd, const struct stat& st) {
   StubView view;
-  const Fd file = reopen(path_fd, O_RDONLY);
+  const Fd file = reopen_keeping_atime(path_fd, O_RDONLY);
   if (!file) {
     if (errno != EACCES && errno != EPERM) {
       view.error = errno;

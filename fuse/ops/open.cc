@@ -101,7 +101,8 @@ Result<std::shared_ptr<StripedFile>> open_to_read(Filesystem& fs, Inode& inode, 
     constexpr std::chrono::milliseconds kAtOnce{0};
     if (const auto live = open_live(fs, inode, layout, stub, kAtOnce)) return (*live)->file();
   }
-  auto file = open_shared(fs, inode, path_fd, layout, stub);
+  const auto access_time = access_time_flag(fs) == 0 ? AccessTime::kMoves : AccessTime::kStays;
+  auto file = open_shared(fs, inode, path_fd, layout, stub, access_time);
   // Another mount has changed the size; or a writer of this mount just did, which must not be
   // undone.
   if (file && (*file)->size() != current_layout(*fs.volume, layout).logical_size) {

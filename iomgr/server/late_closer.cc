@@ -15,7 +15,7 @@ namespace {
 
 // Whether it need not be tried again. What this process may not close is left to others.
 bool close_now(const Volume& volume, int stub_fd) {
-  Fd stub = reopen(stub_fd, O_RDWR | O_NONBLOCK);
+  Fd stub = reopen_keeping_atime(stub_fd, O_RDWR | O_NONBLOCK);
   struct stat st;
   if (!stub || ::fstat(stub.get(), &st) != 0 || st.st_nlink == 0) return true;
   const Outcome<bool> closed = close_file(volume, std::move(stub), volume.root());

@@ -439,3 +439,23 @@ assert before - 0.05 <= os.stat(sys.argv[1]).st_mtime <= before + 0.05, (before,
 def test_a_write_after_utimes_shows_without_a_mount(graphlane, volume):
     made = volume(stripe=["data"])
     graphlane("run", "--no-mount", "--", sys.executable, "-c", WRITES_ON, made.path / "data")
+
+
+def test_only_a_reader_moves_the_access_time(volume, mounted):
+    """The mount reads the stub to know the file. That is no access by a program."""
+    made = volume(stripe=["s*"])
+    with mounted(made) as at:
+        (at / "s").write_bytes(b"x")
+        os.utime(at / "s", (1, 1))
+        assert os.stat(at / "s").st_atime == 1
+    with mounted(made) as at:
+        assert os.stat(at / "s").st_atime == 1
+        with open(at / "s", "ab") as file:
+            file.write(b"y")
+        os.utime(at / "s", (1, 1))
+    with mounted(made, "-o", "noatime") as at:
+        assert (at / "s").read_bytes() == b"xy"
+        assert os.stat(at / "s").st_atime == 1
+    with mounted(made) as at:
+        assert (at / "s").read_bytes() == b"xy"
+        assert os.stat(at / "s").st_atime > 1
