@@ -24,6 +24,7 @@ PRELOAD = BUILD / "lib/libgraphlane.so"
 DEVICE_COUNT = 4
 STRIPE_DEPTH = "64K"  # small, so that the suites' small files lie on all devices
 STRIPED_NAMES = "*.striped"
+ALL_NAMES = "*"
 IMAGE_BYTES = 6 << 30  # sparse
 
 # How a filesystem is made, and mounted with all that it can do.
@@ -95,6 +96,7 @@ class Bench:
     mount: Path
     filesystem: str  # the host's
     verifies: bool = False  # volumes are made with --verify=read
+    striped_names: str = STRIPED_NAMES  # a glob: files of other names are plain
 
     @property
     def setting(self) -> str:
@@ -111,13 +113,14 @@ class Bench:
         probe.unlink()
 
 
-def make_volume(host: Path, name: str = "vol", verifies: bool = False) -> Path:
+def make_volume(host: Path, name: str = "vol", verifies: bool = False,
+                striped_names: str = STRIPED_NAMES) -> Path:
     devices = [host / f"{name}-d{i}" for i in range(DEVICE_COUNT)]
     for device in devices:
         device.mkdir()
     words = [word for device in devices for word in ("--device", device)]
     step(GRAPHLANE, "--quiet", "create", host / name, "--stripe-depth", STRIPE_DEPTH,
-         "--stripe", STRIPED_NAMES, f"--verify={'read' if verifies else 'scrub'}", *words)
+         "--stripe", striped_names, f"--verify={'read' if verifies else 'scrub'}", *words)
     return host / name
 
 
@@ -133,25 +136,35 @@ def _unmount_volume(mount: Path) -> None:
 
 
 @contextmanager
-def bench(filesystem: str, verifies: bool = False):
+def new_filesystem(filesystem: str, image: Path, at: Path):
+    """Mounts a new filesystem, which lies in the file `image`, at the new directory `at`."""
     make, options = FILESYSTEMS[filesystem]
+    at.mkdir()
+    with image.open("wb") as file:
+        file.truncate(IMAGE_BYTES)
+    step(*make, image)
+    step("mount", "-o", options, image, at)
+    try:
+        yield at
+    finally:
+        _unmount(at)
+        image.unlink()
+
+
+@contextmanager
+def bench(filesystem: str, verifies: bool = False, striped_names: str = STRIPED_NAMES):
     with ExitStack() as undo:
         top = Path(tempfile.mkdtemp(prefix="graphlane-conformance-"))
         undo.callback(shutil.rmtree, top, ignore_errors=True)
         top.chmod(0o755)  # suites switch to other users
-        host, mount, image = top / "host", top / "mnt", top / "image"
-        host.mkdir()
+        host, mount = top / "host", top / "mnt"
         mount.mkdir()
-        with image.open("wb") as file:
-            file.truncate(IMAGE_BYTES)
-        step(*make, image)
-        step("mount", "-o", options, image, host)
-        undo.callback(_unmount, host)
+        undo.enter_context(new_filesystem(filesystem, top / "image", host))
         native = host / "native"
         native.mkdir()
-        volume = make_volume(host, verifies=verifies)
+        volume = make_volume(host, verifies=verifies, striped_names=striped_names)
         step(GRAPHLANE, "mount", volume, mount, "-o", "dev,suid")
         undo.callback(_unmount_volume, mount)
-        place = Bench(host, native, volume, mount, filesystem, verifies)
+        place = Bench(host, native, volume, mount, filesystem, verifies, striped_names)
         place.check_striped()
         yield place

@@ -16,6 +16,7 @@ DESCRIPTORS = ("opens as many files at once as the daemon may have descriptors, 
 KNOWN_FAILURES: list[tuple[str, str, str]] = [
     ("LTP", "creat05", DESCRIPTORS),
     ("LTP", "fcntl12*", DESCRIPTORS),
+    ("LTP, all striped", "setxattr03", "chattr +a and +i are refused for striped files"),
     ("xfstests generic/quick", "generic/003",
      "strictatime is refused: a read from FUSE's page cache moves no access time"),
     ("xfstests generic/quick", "generic/394", "raises ulimit -f: this machine's root may not"),
@@ -46,16 +47,19 @@ class SuiteResult:
     failed: dict[str, str] = field(default_factory=dict)          # test -> its message
     not_applicable: dict[str, str] = field(default_factory=dict)  # test -> why
     setting: str = ""  # what it ran on
-    verifies: bool = False  # with verify=read: a row of its own
+    verifies: bool = False     # with verify=read: a row of its own
+    stripes_all: bool = False  # every file is striped: a row of its own, too
 
     @property
     def name(self) -> str:
-        return f"{self.suite}, verify=read" if self.verifies else self.suite
+        return (self.suite + (", all striped" if self.stripes_all else "") +
+                (", verify=read" if self.verifies else ""))
 
     def reason(self, test: str) -> str | None:
         """The known reason of the failure, or None."""
+        suites = (self.suite, f"{self.suite}, all striped") if self.stripes_all else (self.suite,)
         for suite, pattern, reason in KNOWN_FAILURES:
-            if suite == self.suite and fnmatchcase(test, pattern):
+            if suite in suites and fnmatchcase(test, pattern):
                 return reason
         return None
 

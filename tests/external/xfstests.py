@@ -10,7 +10,15 @@ import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.conformance.bench import Bench, BenchError, installed, make_volume, run
+from tests.conformance.bench import (
+    Bench,
+    BenchError,
+    Ran,
+    installed,
+    make_volume,
+    new_filesystem,
+    run,
+)
 from tests.conformance.result import SuiteResult
 from tests.external.folder import require, version_of
 
@@ -46,8 +54,9 @@ def _check_users() -> None:
         raise BenchError(f"xfstests: missing users: useradd -m {' && useradd -m '.join(missing)}")
 
 
-def _config(bench: Bench, top: Path) -> dict[str, str]:
-    test, scratch = (make_volume(bench.host, name, bench.verifies) for name in ("test", "scratch"))
+def _config(bench: Bench, top: Path, scratch_host: Path) -> dict[str, str]:
+    test, scratch = (make_volume(host, name, bench.verifies, bench.striped_names)
+                     for host, name in ((bench.host, "test"), (scratch_host, "scratch")))
     points = [top / "mnt-test", top / "mnt-scratch"]
     for point in points:
         point.mkdir()
@@ -81,20 +90,25 @@ def _read(report: Path, result: SuiteResult, places: list[Path]) -> None:
             result.passed += 1
 
 
-def suite(bench: Bench, folder: Path, options) -> SuiteResult:
-    require(folder / "check")
-    require(folder / "src/lstat64")
-    _check_users()
-    top = bench.host.parent
-    config = _config(bench, top)
+def _run(folder: Path, config: dict[str, str], top: Path, tests: list[str]) -> Ran:
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     # xfstests reads from a file what the environment does not set.
     local = top / "local.config"
     local.write_text("".join(f'export {name}="{value}"\n' for name, value in config.items()))
     environment["HOST_OPTIONS"] = str(local)
-    tests = options.tests or ["-g", "generic/quick", "-x", LEFT_OUT]
-    ran = run(*installed("./check", "-R", "xunit", *tests), cwd=folder, env=environment,
-              seconds_max=SECONDS_MAX)
+    tests = tests or ["-g", "generic/quick", "-x", LEFT_OUT]
+    return run(*installed("./check", "-R", "xunit", *tests), cwd=folder, env=environment,
+               seconds_max=SECONDS_MAX)
+
+
+def suite(bench: Bench, folder: Path, options) -> SuiteResult:
+    require(folder / "check")
+    require(folder / "src/lstat64")
+    _check_users()
+    top = bench.host.parent
+    # A filesystem of its own: tests fill SCRATCH and leave it full, and the next ones write to TEST.
+    with new_filesystem(bench.filesystem, top / "scratch-image", top / "scratch-host") as scratch:
+        ran = _run(folder, _config(bench, top, scratch), top, options.tests)
     report = top / "results/result.xml"
     if not report.exists():
         raise BenchError(f"xfstests: {ran.tail()}")
