@@ -1,6 +1,7 @@
 """The results of a suite, and the known reasons of its failures."""
 
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -92,15 +93,19 @@ def _by_reason(tests: dict[str, str]) -> str:
     return "".join(f"- {reason}: {', '.join(names)}\n" for reason, names in sorted(grouped.items()))
 
 
-def _section(result: SuiteResult) -> str:
+def _section(result: SuiteResult, of_suite: str) -> str:
+    """`of_suite`: the section of the same suite without options. Its tests are not repeated."""
     text = f"\n## {result.name}\n"
     if result.failed:
         reasons = {test: result.reason(test) or f"**unknown** ({said})"
                    for test, said in result.failed.items()}
         text += f"\nFailed:\n\n{_by_reason(reasons)}"
-    if result.not_applicable and not result.verifies:  # the same as without checksums
-        text += f"\nNot applicable:\n\n{_by_reason(result.not_applicable)}"
-    return text if result.failed or (result.not_applicable and not result.verifies) else ""
+    told = set(re.findall(r"[\w:/-]+", of_suite)) if result.name != result.suite else set()
+    others = {test: why for test, why in result.not_applicable.items() if test not in told}
+    if others:
+        beside = f", beside those of {result.suite}" if told else ""
+        text += f"\nNot applicable{beside}:\n\n{_by_reason(others)}"
+    return text if result.failed or others else ""
 
 
 def write_card(results: list[SuiteResult], card: Path = CARD) -> None:
@@ -114,7 +119,9 @@ def write_card(results: list[SuiteResult], card: Path = CARD) -> None:
         sections = ["\n## " + other.rstrip("\n") + "\n" for other in others
                     if other.splitlines()[0].strip() not in mine]
     rows += map(_row, results)
-    sections += filter(None, map(_section, results))
+    for result in sorted(results, key=lambda result: result.name):
+        of_suite = [text for text in sections if text.startswith(f"\n## {result.suite}\n")]
+        sections.append(_section(result, "".join(of_suite)))
     card.write_text(INTRODUCTION + TABLE_HEAD + "".join(sorted(rows)) + "".join(sorted(sections)))
 
 

@@ -46,3 +46,18 @@ def test_a_run_that_verifies_has_a_row_of_its_own(tmp_path):
     assert "| one | 1 | 5 | 0 | 1 |" in text and "| one, verify=read | 1 | 0 | 1 | 1 |" in text
     assert text.count("- no users: t\n") == 1
     assert "\n## one, verify=read\n\nFailed:\n\n- **unknown** (x): group/1\n" in text
+
+
+def test_a_run_with_every_file_striped_tells_what_is_not_applicable_beside(monkeypatch, tmp_path):
+    monkeypatch.setattr(results, "KNOWN_FAILURES", [("one", "a", "known everywhere"),
+                                                    ("one, all striped", "b", "no parts have it")])
+    striped = SuiteResult("one", "1", failed={"a": "x", "b": "y"}, stripes_all=True, verifies=True,
+                          not_applicable={"t": "no users", "group/2": "no lists"})
+    assert striped.unknown() == []
+    assert SuiteResult("one", "1", failed={"b": "y"}, verifies=True).unknown() == ["b"]
+    card = tmp_path / "card.md"
+    write_card([striped, SuiteResult("one", "1", not_applicable={"t": "no users"})], card)
+    text = card.read_text()
+    assert "| one, all striped, verify=read | 1 | 0 | 2 | 2 |" in text
+    assert text.count("- no users: t\n") == 1
+    assert "\nNot applicable, beside those of one:\n\n- no lists: group/2\n" in text
