@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <type_traits>
 
 #include "cli/help.h"
 
@@ -88,11 +89,27 @@ Option* Option::needs(Option* other) {
   return this;
 }
 
+namespace {
+
+template <class Value>
+struct IsUnsigned : std::is_unsigned<Value> {};
+template <class Value>
+struct IsUnsigned<std::optional<Value>> : std::is_unsigned<Value> {};
+
+}  // namespace
+
 Option* Command::keep(CLI::Option* option) { return &options_.emplace_back(option); }
 
 template <class Value>
 Option* Command::bind(const std::string& names, Value& value, const std::string& description) {
-  return keep(app_->add_option(names, value, description));
+  CLI::Option* const option = app_->add_option(names, value, description);
+  if constexpr (IsUnsigned<Value>::value) {
+    // CLI11 2.1 reads -1 as 2^64 - 1.
+    option->check([](const std::string& text) {
+      return text.find('-') == std::string::npos ? std::string() : text + ": not a number";
+    });
+  }
+  return keep(option);
 }
 
 Option* Command::add_option(const std::string& names, std::string& value,

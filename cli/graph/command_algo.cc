@@ -272,8 +272,7 @@ Outcome<double> parse_kv_number(const std::shared_ptr<AlgoCommand>& options,
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !(value >= at_least) ||
       !(value <= at_most)) {
-    return make_error(EINVAL, "{}: {}: not a number from {:g} to {:g}", name, text, at_least,
-                      at_most);
+    return make_error(EINVAL, "{}: not a number from {:g} to {:g}", text, at_least, at_most);
   }
   options->kv_given.push_back(name);
   return value;
@@ -362,7 +361,7 @@ void add_algo(Parser& parser) {
             const auto [end, error] =
                 std::from_chars(text.data(), text.data() + text.size(), value);
             if (error != std::errc() || end != text.data() + text.size() || !(value >= 0)) {
-              return make_error(EINVAL, "--tolerance: {}: not a number from 0 on", text);
+              return make_error(EINVAL, "{}: not a number from 0 on", text);
             }
             options->tolerance = value;
             return {};

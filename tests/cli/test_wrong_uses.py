@@ -53,6 +53,10 @@ USAGE = [
     ("gen kron out", 2, "kron: not one of rmat (see graphlane gen --help)"),
     ("gen rmat --scale 0 out", 2, "--scale: 0: not a number from 1 to 30 (see graphlane gen rmat --help)"),
     ("explain", 2, "PROGRAM is required (see graphlane explain --help)"),
+    ("algo pagerank --iterations -1 g", 2, "--iterations: -1: not a number (see graphlane algo --help)"),
+    ("algo pagerank --tolerance x g", 2, "--tolerance: x: not a number from 0 on (see graphlane algo --help)"),
+    ("algo pagerank --portion 5 g", 2, "--portion: 5: not a number from 1e-09 to 1 (see graphlane algo --help)"),
+    ("convert --vertices -2 e.txt g", 2, "--vertices: -2: not a number (see graphlane convert --help)"),
 ]
 FAILURES = [
     ("create vol -d d0 -d d1", 1, "vol: is a Graphlane volume already"),
