@@ -1,5 +1,6 @@
 """GraphAr and Parquet: round trips, the arrays in the chunks, resuming after a kill, and refusals."""
 
+import decimal
 import os
 import sys
 
@@ -96,7 +97,7 @@ def test_parquet_comes_in(tmp_path):
     same(got, graphlane.from_edges(EDGES, weights=WEIGHTS, num_vertices=VERTICES))
     with pytest.raises(graphlane.Error, match="no column 'away'"):
         graphar.from_parquet(tmp_path / "calls.parquet", to="away")
-    with pytest.raises(TypeError):  # the first column is text
+    with pytest.raises(graphlane.Error, match="calls.parquet: the column 'note' is of string"):
         graphar.from_parquet(tmp_path / "calls.parquet", tmp_path / "bad")
     assert not (tmp_path / "bad").exists()
 
@@ -118,6 +119,100 @@ def test_damage_is_reported(tmp_path):
     assert not (tmp_path / "back").exists()
     with pytest.raises(graphlane.Error, match=r"holds 0 files"):
         graphar.from_graphar(tmp_path)
+
+
+@pytest.mark.parametrize("columns", [
+    {"s": [0, None], "t": [1, 2]}, {"s": [0, -1], "t": [1, 2]}, {"s": [0, 2**33], "t": [1, 2]}, {"s": [0.0], "t": [1.0]}, {"s": ["a"], "t": ["b"]},
+    {"s": [True], "t": [False]}, {"s": [[1]], "t": [[2]]}, {"s": [decimal.Decimal(1)], "t": [decimal.Decimal(2)]}, {"s": [1]},
+    {"s": pa.array([], pa.int64()), "t": pa.array([], pa.int64())}, {"s": [0], "t": [1], "w": pa.array([None], pa.int64())},
+    {"s": [0], "t": [1], "w": ["2.5"]}, {"s": [0], "t": [1], "w": [float("nan")]}, {"s": [0], "t": [1], "w": pa.array([2**63], pa.uint64())}])
+def test_columns_that_are_no_edges_are_one_line(tmp_path, columns):
+    pa.parquet.write_table(pa.table(columns), tmp_path / "bad.parquet")
+    refused_by_command(tmp_path, "from-parquet", *(["--weight", "w"] if "w" in columns else []), tmp_path / "bad.parquet")
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-100], lambda data: data[:60] + b"\xff" * 30 + data[90:], lambda data: b"", lambda data: b"0 1\n"])
+def test_damaged_parquet_is_one_line(tmp_path, damage):
+    pa.parquet.write_table(pa.table({"s": range(1000), "t": range(1000)}), tmp_path / "bad.parquet")
+    (tmp_path / "bad.parquet").write_bytes(damage((tmp_path / "bad.parquet").read_bytes()))
+    refused_by_command(tmp_path, "from-parquet", tmp_path / "bad.parquet")
+
+
+def refused_by_command(tmp_path, *words):
+    done = run(sys.executable, "-m", "graphlane", *words, tmp_path / "out", check=False, env=os.environ | {"PYTHONPATH": str(SITE)})
+    assert done.returncode == 1 and not (tmp_path / "out").exists()
+    assert done.stderr.startswith(f"graphlane: {words[-1]}") and done.stderr.count("\n") == 1
+
+
+def test_folders_of_parquet(tmp_path):
+    import pyarrow.dataset
+
+    table = pa.table({"s": [0, 1, 0], "t": [1, 2, 2], "w": [0.5, 1.5, 2.5]})
+    pyarrow.dataset.write_dataset(table, tmp_path / "hive", format="parquet", partitioning=["s"], partitioning_flavor="hive")
+    got = graphar.from_parquet(tmp_path / "hive", source="s", to="t", weight="w")
+    same(got, graphlane.from_edges(([0, 1, 0], [1, 2, 2]), weights=[0.5, 1.5, 2.5]))
+    with pytest.raises(graphlane.Error, match="must be named, of t, s"):
+        graphar.from_parquet(pyarrow_folder(tmp_path / "one", pa.table({"s": [0], "t": [1]}), ["s"]))
+    (tmp_path / "many").mkdir()
+    for part in range(5):
+        pa.parquet.write_table(pa.table({"s": [part], "t": [part + 1]}), tmp_path / f"many/{part}.parquet")
+    (tmp_path / "many/_SUCCESS").touch()
+    assert graphar.from_parquet(tmp_path / "many").num_arcs == 5
+    pa.parquet.write_table(pa.table({"s": [0.5], "t": [1]}), tmp_path / "many/5.parquet")  # another type than the first file's
+    with pytest.raises(graphlane.Error, match="many"):
+        graphar.from_parquet(tmp_path / "many")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(graphlane.Error, match="holds no files"):
+        graphar.from_parquet(tmp_path / "empty")
+    with pytest.raises(FileNotFoundError):
+        graphar.from_parquet(tmp_path / "none")
+
+
+def pyarrow_folder(path, table, partitioning):
+    import pyarrow.dataset
+
+    pyarrow.dataset.write_dataset(table, path, format="parquet", partitioning=partitioning, partitioning_flavor="hive")
+    return path
+
+
+def test_weights_are_exact_or_an_error(tmp_path):
+    """float64 would round 2**53 + 1."""
+    g = graphlane.from_edges(EDGES, tmp_path / "g", weights=np.arange(len(EDGES)) + 2**53 - 5)
+    with pytest.raises(graphlane.Error, match="would not be exact"):
+        graphar.to_graphar(g, tmp_path / "gar")
+    assert not (tmp_path / "gar").exists()
+
+
+@pytest.mark.parametrize("file, old, new, told", [
+    ("edge", "src_type", "zzz", "lacks 'src_type'"), ("edge", "\nchunk_size", "\nzzz", "lacks 'chunk_size'"),
+    ("edge", "\nchunk_size: ", "\nchunk_size: x", "chunk_size is 'x"), ("edge", "src_chunk_size: 2", "src_chunk_size: -2", "src_chunk_size is -2"),
+    ("edge", "\nprefix:", "\nzzz:", "lacks 'prefix'"), ("edge", "- name: weight", "- zzz: weight", "lacks 'name'"),
+    ("edge", "parquet", "csv", "has no lists in Parquet"), ("vertex", "\nprefix:", "\nzzz:", "lacks 'prefix'"),
+    ("vertex", "type: vertex", "zzz: vertex", "lacks 'type'"), ("graph", "edges:\n  - vertex_edge_vertex.edge.yml", "edges: 5", "edges is 5"),
+    ("graph", "edges:\n  - vertex_edge_vertex.edge.yml", "edges: []", "describes no edges"), ("graph", "name", "]", "gar.graph.yml"),
+    ("edge", "directed: true", "directed: false", "does not have|do not have each of them both ways")])
+def test_a_wrong_description_is_one_line(tmp_path, file, old, new, told):
+    graphar.to_graphar(graphlane.from_edges(EDGES, weights=WEIGHTS, num_vertices=VERTICES), tmp_path / "gar")
+    path = next((tmp_path / "gar").glob(f"*.{file}.yml"))
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(graphlane.Error, match=told) as raised:
+        graphar.from_graphar(tmp_path / "gar", tmp_path / "back")
+    assert len(str(raised.value).splitlines()) == 1 and not (tmp_path / "back").exists()
+
+
+def test_what_is_in_the_way_of_an_export_stays(tmp_path):
+    g = graphlane.from_edges(EDGES, tmp_path / "g")
+    (tmp_path / ".gar.partial").mkdir()
+    (tmp_path / ".gar.partial/mine").touch()
+    with pytest.raises(graphlane.Error, match="is in the way"):
+        graphar.to_graphar(g, tmp_path / "gar")
+    assert (tmp_path / ".gar.partial/mine").exists()
+    (tmp_path / ".gar.partial/mine").rename(tmp_path / ".gar.partial/state.json")  # cut short by a kill
+    graphar.to_graphar(g, tmp_path / "gar")
+    same(graphar.from_graphar(tmp_path / "gar"), g)
+    with pytest.raises(graphlane.Error, match="cannot be made: No such file"):
+        graphar.to_graphar(g, tmp_path / "no/gar")
 
 
 def test_convert_runs_the_package(tmp_path):

@@ -58,7 +58,10 @@ def to_graphar(words: list[str]) -> None:
     parser.add_argument("-w", "--weighted", action="store_true", help="of an edge list: its edges have weights")
     parser.add_argument("--threads", type=int, metavar="N")
     given = parser.parse_args(words)
-    with tempfile.TemporaryDirectory(prefix=".graphlane-", dir=Path(given.output).resolve().parent) as scratch:
+    folder = Path(given.output).resolve().parent
+    if not folder.is_dir():
+        raise _core.Error(f"{folder}: there is no such directory")
+    with tempfile.TemporaryDirectory(prefix=".graphlane-", dir=folder) as scratch:
         graph = _open_or_store(given, Path(scratch) / "lists")
         graphar.to_graphar(graph, given.output, threads=given.threads, **_common(given))
     _tell(given, graph)
@@ -162,5 +165,7 @@ if __name__ == "__main__":
         sys.exit(128 + signal.SIGPIPE)
     except (_core.Error, OSError, ImportError, ValueError) as error:
         sys.exit(f"graphlane: {error}")
+    except MemoryError:
+        sys.exit("graphlane: out of memory")
     except KeyboardInterrupt:
         sys.exit("graphlane: interrupted")

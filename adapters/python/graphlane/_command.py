@@ -2,40 +2,45 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from operator import index
+from pathlib import Path, PurePath
 from typing import Any
 
 from graphlane._core import Error
 
 PROGRAM = Path(__file__).parent / "bin" / "graphlane"
+SIZE_MAX = 2**62
 END_SECONDS_MAX = 20  # that an interrupted command may take to clean up
 
 
 def size(value: int | str) -> str:
-    """Bytes as a number, or a size as the command takes them: "1GiB", "64M"."""
-    return str(value) if isinstance(value, int) else value.replace("iB", "")
+    """A size as the command takes it. Errors as size_bytes."""
+    return str(size_bytes(value))
 
 
 def size_bytes(value: int | str) -> int:
-    """Converts it to a number."""
-    if isinstance(value, int):
-        return value
-    text = value.strip()
-    number = text.rstrip("KMGTiB")
-    unit = text[len(number):]
-    bases = {"": 1, "B": 1}
-    for power, letter in enumerate("KMGT", 1):
-        bases |= {letter: 1024**power, letter + "iB": 1024**power, letter + "B": 1000**power}
-    try:
-        return int(float(number) * bases[unit])
-    except (KeyError, ValueError):
-        raise ValueError(f"{value!r}: not a size such as '64M' or '1GiB'") from None
+    """Bytes: of a number, or of "1GiB", "64M", "10MB" (as the command reads sizes: M and MiB are 1024**2, MB is 1000**2).
+    TypeError, ValueError: it is no size."""
+    if not isinstance(value, str):
+        bytes_given = index(value)  # TypeError: no whole number
+        if isinstance(value, bool) or not 0 <= bytes_given <= SIZE_MAX:
+            raise ValueError(f"{value!r}: not a size in bytes")
+        return bytes_given
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?B)?|B)?\s*", value, re.IGNORECASE)
+    if found is None:
+        raise ValueError(f"{value!r}: not a size such as '64M' or '1GiB'")
+    base = 1000 if (found[3] or "").upper() == "B" else 1024
+    total = int(float(found[1]) * base ** (" KMGT".index(found[2].upper()) if found[2] else 0))
+    if total > SIZE_MAX:
+        raise ValueError(f"{value!r}: not a size such as '64M' or '1GiB'")
+    return total
 
 
 def _shows_progress(progress: bool | None) -> bool:
@@ -87,7 +92,7 @@ def run(*words: str | os.PathLike[str], feed: Callable[[Any], None] | None = Non
         ok: Sequence[int] = (0,)) -> str:
     """Runs the command and returns its output. `feed` writes its input, to the file that it is given. Raises Error with the command's
     own line; an exception of `feed`, and Ctrl-C, end the command."""
-    command = [str(PROGRAM), *(os.fspath(word) for word in words)]
+    command = [str(PROGRAM), *(_word(word) for word in words)]
     # The command is interrupted when this thread, which waits for it, dies with the interpreter.
     environment = os.environ | {"GRAPHLANE_PARENT": str(os.getpid())}
     process = subprocess.Popen(command, stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
@@ -117,7 +122,13 @@ def run(*words: str | os.PathLike[str], feed: Callable[[Any], None] | None = Non
         error = Error(told or f"{words[0]}: ended with status {process.returncode}")
         error.errno = 0
         raise error
-    return output[0].decode()
+    return output[0].decode(errors="surrogateescape")
+
+
+def _word(word: str | os.PathLike[str]) -> str:
+    """A path that begins with a dash is no option."""
+    text = os.fspath(word)
+    return f"./{text}" if isinstance(word, PurePath) and text.startswith("-") else text
 
 
 def _text(pipe: Any) -> Iterable[str]:

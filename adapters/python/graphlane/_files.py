@@ -43,7 +43,10 @@ def array(directory: Path, name: str, dtype: DTypeLike, offset: int = 0, count: 
 def npy(directory: Path, name: str) -> NDArray[Any]:
     """An array of a .npy file."""
     if not is_striped(directory, name):
-        return np.asanyarray(np.load(directory / name, mmap_mode="r"))
+        try:
+            return np.asanyarray(np.load(directory / name, mmap_mode="r"))
+        except (ValueError, EOFError) as error:  # cut short, or no .npy
+            raise _core.Error(f"{directory / name}: {(str(error).splitlines() or ['is no .npy'])[0]}") from None
     size = _core.look(str(directory), name)[0]
     head = read(directory, name, 0, min(size, 4096)).tobytes()
     return _parse_npy(directory, name, head)

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphlane import _command
+from graphlane._core import Error
 
 Side = Literal["out", "in"]
 # Bytes that a block takes for each arc while it is made: neighbours, weights, and a converted copy of both.
 ARC_BYTES = 24
+EXACT_MAX = 2.0**53  # below, float64 has all whole numbers
 
 
 class Neighbors(NamedTuple):
@@ -54,7 +56,8 @@ def side_number(side: str) -> int:
 
 class Graph(ABC):
     """A stored graph that is open for reading. Vertices are 0 … num_vertices - 1. In an undirected graph each edge is an
-    arc of both of its ends. Any thread may use it; a forked child must open its own."""
+    arc of both of its ends. Any thread may use it. A forked child, and a process that gets it by pickle, open their own
+    at the first use."""
 
     path: Path
     format: str
@@ -76,6 +79,19 @@ class Graph(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    _options: dict[str, Any]  # of open()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from graphlane._open import open_by_options
+
+        return open_by_options, (self.path.absolute(), self._options)
+
+    def __copy__(self) -> "Graph":
+        return self  # it cannot be changed
+
+    def __deepcopy__(self, _: Any) -> "Graph":
+        return self
 
     # ---- What a format implements
 
@@ -102,7 +118,14 @@ class Graph(ABC):
 
     def multi_neighbors_weighted(self, ids: ArrayLike, side: Side = "out") -> WeightedNeighbors:
         """As above, with weights; each is 1 where the graph has none."""
-        return WeightedNeighbors(*self._read(vertex_ids(ids), side_number(side), True))
+        return WeightedNeighbors(*self._read_weighted(vertex_ids(ids), side_number(side)))
+
+    def _read_weighted(self, ids: NDArray[np.uint64], side: int) -> tuple[NDArray[Any], ...]:
+        """Error: float64 may not hold a weight."""
+        found = self._read(ids, side, True)
+        if self.weight_type == "int64" and len(found[2]) and np.abs(found[2]).max() >= EXACT_MAX:
+            raise Error(f"{self.path}: has weights from 2^53 on, which are read as float64 and would not be exact")
+        return found
 
     # ---- The whole graph
 
@@ -119,15 +142,21 @@ class Graph(ABC):
     def blocks(self, memory: int | str = "64MiB", *, side: Side = "out", weights: bool | None = None, first: int = 0,
                end: int | None = None) -> Iterator[Block]:
         """The vertices [first, end), else all, as blocks of consecutive ones, each within `memory` (but for a vertex with
-        more neighbours)."""
-        last = self.num_vertices if end is None else min(end, self.num_vertices)
+        more neighbours). IndexError: they are no vertices."""
+        first, last = index(first), self.num_vertices if end is None else min(index(end), self.num_vertices)
+        if not 0 <= first <= last:
+            raise IndexError(f"{self.path}: has no vertices [{first}, {last}): its {self.num_vertices} vertices begin with 0")
+        return self._blocks(memory, side, weights, first, last)
+
+    def _blocks(self, memory: int | str, side: Side, weights: bool | None, first: int, last: int) -> Iterator[Block]:
         arcs_max = max(_command.size_bytes(memory) // ARC_BYTES, 1)
         wants = self.weighted if weights is None else weights
         ends = self._ends(side)
         while first < last:
             stop = int(np.searchsorted(ends, ends[first] + np.uint64(arcs_max), side="right")) - 1
             stop = min(max(stop, first + 1), first + arcs_max, last)
-            parts = self._read(np.arange(first, stop, dtype=np.uint64), side_number(side), wants)
+            ids = np.arange(first, stop, dtype=np.uint64)
+            parts = self._read_weighted(ids, side_number(side)) if wants else self._read(ids, side_number(side), False)
             yield Block(first, parts[0], parts[1], parts[2] if wants else None)
             first = stop
 
@@ -243,12 +272,41 @@ class Graph(ABC):
             _command.run("convert", "--to", "lists", *weights, self.path, target)
         return Path(self._scratch.name) / "lists"
 
+    _is_closed = False
+
     def close(self) -> None:
-        """Removes temporary files. The graph is of no use any more."""
+        """Gives files and memory back, and removes temporary files. Each use of the graph is a ValueError from now on."""
         for folder in (self._scratch, self._own):
             if folder is not None:
                 folder.cleanup()
         self._scratch = self._own = None
+        if not self._is_closed:
+            self._is_closed = True
+            kept = {"path": self.path, "_is_closed": True}
+            self.__dict__.clear()
+            self.__dict__.update(kept)
+            self.__class__ = ClosedGraph  # so that open graphs need no look at each call
+
+
+class ClosedGraph(Graph):
+    """What close() leaves of a graph."""
+
+    def __init__(self) -> None:
+        raise TypeError("graphs are closed by close()")
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("close", "path", "_is_closed", "_scratch", "_own"):
+            return super().__getattribute__(name)
+        raise ValueError(f"{self.path}: the graph is closed")
+
+    def __repr__(self) -> str:
+        return f"<graphlane.Graph {str(self.path)!r}: closed>"
+
+    def degrees(self, side: Side = "out") -> NDArray[np.uint64]:
+        raise NotImplementedError
+
+    def _read(self, ids: NDArray[np.uint64], side: int, weights: bool) -> tuple[NDArray[Any], ...]:
+        raise NotImplementedError
 
 
 def vertex_ids(ids: ArrayLike) -> NDArray[np.uint64]:

@@ -25,6 +25,8 @@ class GridGraph(PartitionedGraph):
             kind, self.num_vertices, self.num_arcs, self.partitions = (int(word) for word in words)
         except ValueError:
             raise Error(f"{path / 'meta'}: is no grid's") from None
+        if kind not in (0, 1) or self.num_vertices < 0 or self.num_arcs < 0 or self.partitions < 1:
+            raise Error(f"{path / 'meta'}: is no grid's")
         self.weight_type = "float32" if kind == 1 else "none"
         pair = [("source", "<u4"), ("target", "<u4")]
         self._record = np.dtype([*pair, ("weight", "<f4")] if self.weighted else pair)
@@ -39,15 +41,22 @@ class GridGraph(PartitionedGraph):
 
     def _table(self, name: str) -> NDArray[np.int64]:
         table = np.asarray(_files.array(self.path, name, "<i8"))
-        if len(table) != self.partitions**2 + 1 or table[-1] != self.num_arcs * self._record.itemsize:
+        if (len(table) != self.partitions**2 + 1 or table[0] != 0 or table[-1] != self.num_arcs * self._record.itemsize
+                or np.diff(table).min() < 0):
             raise Error(f"{self.path / name}: does not fit what `meta` says")
         return table
 
     def _edges(self, partition: int, side: int) -> NDArray[Any]:
         table = self._tables[side]
         begin, end = int(table[partition * self.partitions]), int(table[(partition + 1) * self.partitions])
-        name = "row" if side == 0 else "column"
-        return _files.array(self.path, name, self._record, begin, (end - begin) // self._record.itemsize)
+        name, own = ("row", "source") if side == 0 else ("column", "target")
+        try:
+            edges = _files.array(self.path, name, self._record, begin, (end - begin) // self._record.itemsize)
+        except ValueError:  # of numpy's map
+            raise Error(f"{self.path / name}: is shorter than its table says") from None
+        if len(edges) and not self._begins[partition] <= edges[own].min() <= edges[own].max() < self._begins[partition + 1]:
+            raise Error(f"{self.path / name}: is damaged: an edge is in another block than its own")
+        return edges
 
     def _load(self, partition: int, side: int) -> Csr:
         edges = self._edges(partition, side)

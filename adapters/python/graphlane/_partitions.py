@@ -40,7 +40,7 @@ class PartitionedGraph(Graph):
             places = np.flatnonzero(partitions == partition)
             indptr, indices, data = self._partition(partition, side)
             parts[partition] = (places, gather(ids[places], indptr, indices, data, weights=weights, path=self.path,
-                                               first=int(self._begins[partition])))
+                                               vertices=self.num_vertices, first=int(self._begins[partition])))
             if len(places) == len(ids):
                 return parts[partition][1]
         return _merge(len(ids), parts, weights)

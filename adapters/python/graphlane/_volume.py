@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from graphlane import _command
+from graphlane._core import Error
 from graphlane._graph import Graph
 from graphlane._open import open_graph
 
@@ -20,7 +21,8 @@ class Volume:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """A volume that is there. graphlane.Error: none is."""
         self.path = Path(path)
-        self.info()
+        if "devices" not in self.info():
+            raise Error(f"{self.path}: is no volume")
 
     def __repr__(self) -> str:
         return f"<graphlane.Volume {str(self.path)!r}>"
@@ -30,6 +32,8 @@ class Volume:
                stripe_depth: int | str | None = None, stripe: Iterable[str] = (),
                min_size: int | str | None = None) -> "Volume":
         """Makes a volume over at least two devices, which are directories, best on a disk each. `stripe`: files of these names only."""
+        if isinstance(devices, (str, os.PathLike)):
+            raise TypeError("devices: a list of directories, and not one")
         words: list[str | os.PathLike[str]] = ["create", path]
         for device in devices:
             words += ["--device", device]

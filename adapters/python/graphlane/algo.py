@@ -15,6 +15,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from operator import index
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
 
@@ -67,9 +68,9 @@ def run(name: str, graph: Source, *, sources: Iterable[int] = (), values: bool =
     """Any algorithm by its name. Options that are not named here are those of `graphlane algo` (iterations=5 is --iterations 5).
     `values=False`: the summary alone. graphlane.Error: a graph, an option or a source that does not suit."""
     path = graph.stored() if isinstance(graph, Graph) else Path(graph)
-    words: list[str] = ["algo", name, os.fspath(path), "--engine", engine]
+    words: list[str | os.PathLike[str]] = ["algo", name, path, "--engine", engine]
     for source in sources:
-        words += ["--source", str(int(source))]
+        words += ["--source", str(index(source))]
     if cache is not None:
         words += ["--cache", _command.size(cache)]
     if threads is not None:
@@ -165,19 +166,26 @@ def scan(graph: Source, **options: Unpack[Options]) -> NDArray[Any]:
 
 def msbfs(graph: Source, sources: Iterable[int], **options: Unpack[Options]) -> Result:
     """Breadth-first searches from up to 64 sources at once."""
-    return run("msbfs", graph, sources=sources, **options)
+    return run("msbfs", graph, sources=_some(sources), **options)
 
 
 def ppr(graph: Source, sources: Iterable[int], *, tolerance: float | None = None, damping: float = 0.85,
         **options: Unpack[Options]) -> NDArray[np.float64]:
     """Personalised PageRank: rank begins at the sources and returns to them. Of graphs of the format `pages`."""
-    return run("ppr", graph, sources=sources, tolerance=tolerance, damping=damping, **options).values
+    return run("ppr", graph, sources=_some(sources), tolerance=tolerance, damping=damping, **options).values
 
 
 def katz(graph: Source, *, alpha: float | None = None, tolerance: float | None = None,
          **options: Unpack[Options]) -> NDArray[np.float64]:
     """Katz's centrality. Of graphs of the format `pages`."""
     return run("katz", graph, alpha=alpha, tolerance=tolerance, **options).values
+
+
+def _some(sources: Iterable[int]) -> list[int]:
+    found = list(sources)
+    if not found:
+        raise ValueError("sources: at least one")
+    return found
 
 
 def _vertex_count(graph: Source) -> int:

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphlane import _command
-from graphlane._build import from_edges
+from graphlane._build import VERTEX_MAX, Arrays, EdgeError, arrow_arrays, from_edges
 from graphlane._core import Error
 from graphlane._graph import Graph, offsets_of
 
@@ -40,6 +41,8 @@ def to_graphar(graph: Graph, path: str | os.PathLike[str], *, memory: int | str 
     """Writes the graph as GraphAr. Killed and called again, it goes on behind the last part that is complete: what is done
     stands in `.NAME.partial` beside the result, which is renamed at the end."""
     target = Path(path)
+    if threads is not None and index(threads) < 1:
+        raise ValueError(f"threads={threads}: at least one")
     if target.exists() and not overwrite:
         raise Error(f"{target}: is there already")
     if target.exists() and not any(target.glob("*.graph.yml")):
@@ -64,11 +67,16 @@ class _Writer:
 
     def _begin(self) -> None:
         """A partial result of the same graph and the same chunks is gone on with."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise Error(f"{self.folder}: cannot be made: {os.strerror(error.errno or 0)}") from None
         state = {"graph": str(self.graph.path.resolve()), "vertices": self.graph.num_vertices, "arcs": self.graph.num_arcs,
                  "changed": self.graph.path.stat().st_mtime_ns, "edge_chunk": self.edge_chunk}
         note = self.folder / "state.json"
-        if not note.exists() or json.loads(note.read_text()) != state:
+        if not note.exists() and any(self.folder.iterdir()):
+            raise Error(f"{self.folder}: is no export that was left, and is in the way")
+        if not note.exists() or note.read_text() != json.dumps(state):
             shutil.rmtree(self.folder)
             self.folder.mkdir()
             note.write_text(json.dumps(state))
@@ -243,36 +251,67 @@ def _write_table(path: Path, columns: dict[str, NDArray[Any]]) -> None:
 def from_graphar(path: str | os.PathLike[str], target: str | os.PathLike[str] | None = None, *, edge: str | None = None,
                  weight: str | None = None, **options: Any) -> Graph:
     """Stores one type of edges of a GraphAr graph. `path`: NAME.graph.yml or its folder. `edge`: SOURCE_EDGE_TARGET, where there
-    are several. `weight`: the property, by default the one of that name. Options as from_edges."""
+    are several. `weight`: the property, by default the one of that name. Options as from_edges. graphlane.Error: the files
+    are damaged, or of another kind."""
     description = Description(path, edge)
-    pieces = description.pieces(weight)
-    return from_edges(pieces, target, num_vertices=description.vertex_count(), directed=description.directed, **options)
+    return _stored(path, description.pieces(weight), target, num_vertices=description.vertex_count(),
+                   directed=description.directed, **options)
 
 
 def from_parquet(path: str | os.PathLike[str], target: str | os.PathLike[str] | None = None, *, source: str | None = None,
                  to: str | None = None, weight: str | None = None, **options: Any) -> Graph:
-    """Stores the edges of a Parquet file or a folder of them, streamed. `source`, `to`: columns, by default the first two.
-    `weight`: a column; without it there are no weights. Options as from_edges."""
+    """Stores the edges of a Parquet file or a folder of them, streamed. `source`, `to`: columns, by default the first two of
+    the files. `weight`: a column; without it there are no weights. The names of folders (name=value) are columns, too.
+    Decimals become the nearest float64. Options as from_edges. graphlane.Error: the files are damaged, or hold no edges."""
     import pyarrow.dataset
 
-    dataset = pyarrow.dataset.dataset(os.fspath(path), format="parquet")
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path}: there is no such file or folder")
+    try:
+        dataset = pyarrow.dataset.dataset(os.fspath(path), format="parquet", partitioning="hive")
+    except (OSError, ValueError, TypeError) as error:
+        raise Error(f"{path}: {_first_line(error)}") from None
+    if not dataset.files:
+        raise Error(f"{path}: holds no files")
     names = dataset.schema.names
-    if len(names) < 2:
-        raise Error(f"{path}: has one column, and edges are two")
-    columns = [source or names[0], to or names[1], *([weight] if weight else [])]
+    own = next(dataset.get_fragments()).physical_schema.names
+    if (source is None or to is None) and len(own) < 2:
+        raise Error(f"{path}: its files have {len(own)} column, so the two of the edges must be named, of {', '.join(names)}")
+    columns = [source or own[0], to or own[1], *([weight] if weight else [])]
     for name in columns:
         if name not in names:
             raise Error(f"{path}: has no column {name!r}, but {', '.join(names)}")
-    return from_edges((_arrow_arrays(batch, columns) for batch in dataset.to_batches(columns=columns)), target, **options)
+    return _stored(path, _dataset_pieces(dataset, columns), target, **options)
 
 
-def _arrow_arrays(batch: Any, columns: list[str]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    found = [batch.column(name) for name in columns]
-    for name, column in zip(columns, found, strict=True):
-        if column.null_count:
-            raise Error(f"the column {name!r} has nulls: an edge has both ends, and its weight")
-    arrays = [column.to_numpy(zero_copy_only=False) for column in found]
-    return arrays[0], arrays[1], arrays[2] if len(arrays) == 3 else None
+def _dataset_pieces(dataset: Any, columns: list[str]) -> Iterator[Arrays]:
+    for batch in dataset.to_batches(columns=list(dict.fromkeys(columns))):
+        yield arrow_arrays(columns, [batch.column(name) for name in columns])
+
+
+def _stored(path: str | os.PathLike[str], pieces: Iterator[Arrays], target: str | os.PathLike[str] | None, **options: Any) -> Graph:
+    """What is wrong in the files becomes an Error that names them."""
+    failed: list[Exception] = []
+
+    def noted() -> Iterator[Arrays]:
+        try:
+            yield from pieces
+        except (OSError, ValueError, TypeError, NotImplementedError) as error:  # Arrow's are of these
+            failed.append(error)
+            raise
+
+    try:
+        return from_edges(noted(), target, **options)
+    except EdgeError as error:
+        raise Error(f"{path}: {_first_line(error)}") from None
+    except (OSError, ValueError, TypeError, NotImplementedError) as error:
+        if error in failed:
+            raise Error(f"{path}: {_first_line(error)}") from None
+        raise
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 class LocalFiles:
@@ -305,7 +344,9 @@ class Description:
         folder = self.path.rpartition("/")[0] or "."
         self.root = _joined(folder, graph.get("prefix", ""))
         edges = {f"{each['src_type']}_{each['edge_type']}_{each['dst_type']}": each
-                 for each in (self._yaml(f"{folder}/{name}") for name in graph.get("edges") or [])}
+                 for each in (self._yaml(f"{folder}/{name}") for name in graph.each("edges"))}
+        if not edges:
+            raise Error(f"{self.path}: describes no edges")
         if edge is None and len(edges) != 1:
             raise Error(f"{path}: has these edges, of which one must be chosen: {', '.join(edges)}")
         if edge is not None and edge not in edges:
@@ -313,32 +354,39 @@ class Description:
         self.edge = edges[edge or next(iter(edges))]
         if self.edge["src_type"] != self.edge["dst_type"]:
             raise Error(f"{path}: these edges join two types of vertices, and a stored graph has one")
-        vertices = [self._yaml(f"{folder}/{name}") for name in graph.get("vertices") or []]
+        vertices = [self._yaml(f"{folder}/{name}") for name in graph.each("vertices")]
         vertex = next((each for each in vertices if each["type"] == self.edge["src_type"]), None)
         if vertex is None:
             raise Error(f"{path}: does not describe the vertices {self.edge['src_type']!r}")
-        self.vertex: dict[str, Any] = vertex
+        self.vertex: Fields = vertex
         self.directed = bool(self.edge.get("directed", False))
         self.lists = self._adjacency()
 
-    def _yaml(self, path: str) -> dict[str, Any]:
+    def _yaml(self, path: str) -> "Fields":
         return _parse_yaml(path, self.files.read(path))
 
-    def _adjacency(self) -> dict[str, Any]:
-        parquet = [each for each in self.edge.get("adj_lists") or [] if each["file_type"] == "parquet"]
+    def _adjacency(self) -> "Fields":
+        parquet = [each for each in self.edge.each("adj_lists") if each["file_type"] == "parquet"]
         if not parquet:
             raise Error(f"{self.path}: has no lists in Parquet")
         return next((each for each in parquet if each["ordered"] and each["aligned_by"] == "src"), parquet[0])
 
     def vertex_count(self) -> int:
-        return self.count(_joined(self.root, self.vertex["prefix"], "vertex_count"))
+        path = _joined(self.root, self.vertex["prefix"], "vertex_count")
+        found = self.count(path)
+        if not 0 < found <= VERTEX_MAX + 1:
+            raise Error(f"{path}: is a count of {found}: a stored graph has 1 to {VERTEX_MAX + 1} vertices")
+        return found
 
     def count(self, path: str) -> int:
-        return _as_count(path, self.files.read(path))
+        found = _as_count(path, self.files.read(path))
+        if found < 0:
+            raise Error(f"{path}: is a count of {found}")
+        return found
 
     def part_count(self) -> int:
-        size = self.edge["src_chunk_size" if self.lists["aligned_by"] == "src" else "dst_chunk_size"]
-        return -(-self.vertex_count() // int(size))
+        size = self.edge.number("src_chunk_size" if self.lists["aligned_by"] == "src" else "dst_chunk_size")
+        return -(-self.vertex_count() // size)
 
     def edge_count(self, part: int) -> int:
         return self.count(f"{self.folder()}/edge_count{part}")
@@ -351,8 +399,8 @@ class Description:
     def weights(self, weight: str | None) -> tuple[str, str] | None:
         """(the property, the folder of its files)."""
         wanted = weight or "weight"
-        for group in self.edge.get("property_groups") or []:
-            names = [each["name"] for each in group["properties"]]
+        for group in self.edge.each("property_groups"):
+            names = [each["name"] for each in group.each("properties")]
             if wanted in names:
                 if group["file_type"] != "parquet":
                     raise Error(f"{self.path}: {wanted!r} is not in Parquet")
@@ -361,25 +409,30 @@ class Description:
             raise Error(f"{self.path}: edges have no property {weight!r}")
         return None
 
-    def pieces(self, weight: str | None) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]]:
+    def pieces(self, weight: str | None) -> Iterator[Arrays]:
         import pyarrow.parquet as parquet
 
         folder, group = Path(self.folder()), self.weights(weight)
+        upper = lower = 0
         for part in range(self.part_count()):
             expected, got = self.edge_count(part), 0
             lists = folder / "adj_list" / f"part{part}"
-            for chunk in range(-(-expected // self.edge["chunk_size"])):
-                columns = _arrays_of(parquet, lists / f"chunk{chunk}", ["_graphArSrcIndex", "_graphArDstIndex"])
+            for chunk in range(-(-expected // self.edge.number("chunk_size"))):
+                columns = _arrays_of(parquet, lists / f"chunk{chunk}", ["_graphArSrcIndex", "_graphArDstIndex"], "iu")
                 if group:
-                    columns += _arrays_of(parquet, Path(group[1]) / f"part{part}" / f"chunk{chunk}", [group[0]])
+                    columns += _arrays_of(parquet, Path(group[1]) / f"part{part}" / f"chunk{chunk}", [group[0]], "iuf")
                     if len(columns[2]) != len(columns[0]):
                         raise Error(f"{lists / f'chunk{chunk}'}: has {len(columns[0])} edges, but {len(columns[2])} weights")
                 got += len(columns[0])
+                if not self.directed:
+                    upper, lower = upper + _sum(columns, 0, 1), lower + _sum(columns, 1, 0)
                 yield self._once(*columns)
             if got != expected:
                 raise Error(f"{lists}: has {got} edges, but edge_count{part} says {expected}")
+        if upper % 2**64 != lower % 2**64:
+            raise Error(f"{self.path}: its edges are undirected, but its lists do not have each of them both ways")
 
-    def _once(self, sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any] | None = None) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    def _once(self, sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any] | None = None) -> Arrays:
         """Keeps one of the two arcs of each undirected edge."""
         if self.directed:
             return sources, targets, weights
@@ -387,16 +440,70 @@ class Description:
         return sources[kept], targets[kept], None if weights is None else weights[kept]
 
 
-def _arrays_of(parquet: Any, path: Path, names: list[str]) -> list[NDArray[Any]]:
+def _sum(columns: list[NDArray[Any]], one: int, other: int) -> int:
+    """Of the arcs with columns[one] < columns[other], in any order: the sum of a number that is made of the ends and
+    the weight. Of both directions the same, unless an arc lacks its opposite."""
+    chosen = columns[one] < columns[other]
+    ends = [columns[end][chosen].astype(np.uint64) for end in (one, other)]
+    mixed = _mixed(ends[0] * np.uint64(2**32) + ends[1])
+    if len(columns) == 3:
+        mixed = _mixed(mixed + columns[2][chosen].astype(np.float64).view(np.uint64))
+    return int(mixed.sum(dtype=np.uint64))
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The last step of MurmurHash3: each bit depends on all."""
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        numbers = (numbers ^ (numbers >> np.uint64(33))) * np.uint64(factor)
+    return numbers ^ (numbers >> np.uint64(33))
+
+
+class Fields(dict[str, Any]):
+    """A description, or a part of one. Error: what is asked for is not in it."""
+
+    def __init__(self, path: str, found: dict[str, Any]) -> None:
+        super().__init__({name: _fields(path, value) for name, value in found.items()})
+        self.path = path
+
+    def __missing__(self, name: str) -> Any:
+        raise Error(f"{self.path}: is not a description of GraphAr: lacks {name!r}")
+
+    def number(self, name: str) -> int:
+        if not isinstance(self[name], int) or self[name] < 1:
+            raise Error(f"{self.path}: {name} is {self[name]!r}, not a number from 1 on")
+        return int(self[name])
+
+    def each(self, name: str) -> Any:
+        """Empty where there is none."""
+        found = self.get(name) or []
+        if not isinstance(found, list):
+            raise Error(f"{self.path}: {name} is {found!r}, not a list")
+        return found
+
+
+def _fields(path: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        return Fields(path, value)
+    return [_fields(path, each) for each in value] if isinstance(value, list) else value
+
+
+def _arrays_of(parquet: Any, path: Path, names: list[str], kinds: str) -> list[NDArray[Any]]:
+    """`kinds`: of numpy's types, those that the columns may have."""
+    if not path.exists():
+        raise Error(f"{path}: there is no such file")
     try:
         table = parquet.ParquetFile(path).read(columns=names)
     except (OSError, ValueError) as error:
-        raise Error(f"{path}: {str(error).splitlines()[0]}") from None
+        raise Error(f"{path}: {_first_line(error)}") from None
     if table.num_columns != len(names):
         raise Error(f"{path}: lacks a column of {', '.join(names)}")
     if any(column.null_count for column in table.columns):
         raise Error(f"{path}: has nulls: an edge has both ends, and its weight")
-    return [column.to_numpy() for column in table.columns]
+    arrays = [column.to_numpy() for column in table.columns]
+    for name, array in zip(names, arrays, strict=True):
+        if array.dtype.kind not in kinds:
+            raise Error(f"{path}: the column {name!r} is no column of numbers that an edge may have")
+    return arrays
 
 
 def _joined(*names: str) -> str:
@@ -404,7 +511,7 @@ def _joined(*names: str) -> str:
     return "/".join([names[0].rstrip("/"), *(name for name in below if name)])
 
 
-def _parse_yaml(path: str, text: bytes) -> dict[str, Any]:
+def _parse_yaml(path: str, text: bytes) -> Fields:
     try:
         import yaml
     except ImportError:
@@ -412,7 +519,7 @@ def _parse_yaml(path: str, text: bytes) -> dict[str, Any]:
     try:
         found = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise Error(f"{path}: {str(error).splitlines()[0]}") from None
+        raise Error(f"{path}: {_first_line(error)}") from None
     if not isinstance(found, dict):
         raise Error(f"{path}: is not a description of GraphAr")
-    return found
+    return Fields(path, found)

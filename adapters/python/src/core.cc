@@ -7,6 +7,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <pthread.h>
+
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -83,37 +87,80 @@ std::vector<uint64_t> copy_of(nb::handle ids) {
   return {from.as<const uint64_t>(), from.as<const uint64_t>() + from.count()};
 }
 
+// How often this process, or one that it is a child of, was forked since the module was loaded.
+std::atomic<uint64_t> forks{0};
+
+// A reader of a file that belongs to the process that opened it: after fork() its threads are
+// gone, and its queues are the parent's. A child opens its own at the first use, and never touches
+// the parent's again.
+//
+// Threads: get() and the destructor are called with the interpreter's lock, which makes a child's
+// first use one thread's.
+template <class Reader>
+class PerProcess {
+ public:
+  using Open = std::function<std::unique_ptr<Reader>()>;
+
+  explicit PerProcess(Open open) : open_(std::move(open)), opened_at_(forks) {
+    nb::gil_scoped_release release;
+    reader_ = open_();
+  }
+  ~PerProcess() {
+    if (is_foreign()) (void)reader_.release();
+  }
+  PerProcess(const PerProcess&) = delete;
+  PerProcess& operator=(const PerProcess&) = delete;
+
+  // What does not change by a fork: headers, tables in memory.
+  const Reader& peek() const { return *reader_; }
+  Reader& get() {
+    if (is_foreign()) {
+      std::unique_ptr<Reader> own = open_();
+      (void)reader_.release();
+      reader_ = std::move(own);
+      opened_at_ = forks;
+    }
+    return *reader_;
+  }
+
+ private:
+  bool is_foreign() const { return opened_at_ != forks; }
+
+  const Open open_;
+  uint64_t opened_at_;
+  std::unique_ptr<Reader> reader_;
+};
+
 EdgeSide edge_side(int side) { return side == 0 ? EdgeSide::kOut : EdgeSide::kIn; }
 
 // A graph of the format `lists`.
 class ListGraph {
  public:
-  ListGraph(const std::string& path, uint64_t cache_bytes, bool in_memory, bool weights) {
-    nb::gil_scoped_release release;
-    graph_ = value_of(Graph::open(
-        path, {.cache_bytes = cache_bytes, .in_memory = in_memory, .weights = weights}));
-    readers_ = std::make_unique<kit::ReaderPool>(*graph_);
-    has_weights_ = weights && graph_->is_weighted();
-  }
+  ListGraph(const std::string& path, uint64_t cache_bytes, bool in_memory, bool weights)
+      : opened_([=] {
+          return std::make_unique<Opened>(value_of(Graph::open(
+              path, {.cache_bytes = cache_bytes, .in_memory = in_memory, .weights = weights})));
+        }),
+        has_weights_(weights && graph().is_weighted()) {}
 
-  const Graph& graph() const { return *graph_; }
-  std::string codec() const { return std::string(name_of(graph_->header().codec)); }
-  std::string weight_type() const { return std::string(name_of(graph_->header().weight)); }
+  const Graph& graph() const { return *opened_.peek().graph; }
+  std::string codec() const { return std::string(name_of(graph().header().codec)); }
+  std::string weight_type() const { return std::string(name_of(graph().header().weight)); }
 
   uint64_t degree(uint64_t vertex, int side) const {
-    check(kit::check_vertex(*graph_, vertex));
-    return graph_->degree(static_cast<VertexId>(vertex), edge_side(side));
+    check(kit::check_vertex(graph(), vertex));
+    return graph().degree(static_cast<VertexId>(vertex), edge_side(side));
   }
 
   // Of the vertices [first, first + count) into `into`, uint64.
   void degrees(uint64_t first, nb::handle into, int side) const {
     const Bytes to(into, true, sizeof(uint64_t));
-    if (first > graph_->vertex_count() || to.count() > graph_->vertex_count() - first) {
+    if (first > graph().vertex_count() || to.count() > graph().vertex_count() - first) {
       throw nb::index_error();
     }
     nb::gil_scoped_release release;
     for (size_t i = 0; i < to.count(); ++i) {
-      to.as<uint64_t>()[i] = graph_->degree(static_cast<VertexId>(first + i), edge_side(side));
+      to.as<uint64_t>()[i] = graph().degree(static_cast<VertexId>(first + i), edge_side(side));
     }
   }
 
@@ -163,8 +210,9 @@ class ListGraph {
   }
 
   void read_unlocked(const kit::ListReader::Wanted& wanted) {
+    kit::ReaderPool& readers = opened_.get().readers;
     nb::gil_scoped_release release;
-    check(readers_->read(wanted));
+    check(readers.read(wanted));
   }
 
   void read_pieces(const std::vector<uint64_t>& vertices, const uint64_t* offsets, int side,
@@ -184,34 +232,39 @@ class ListGraph {
     }
   }
 
-  std::unique_ptr<Graph> graph_;
-  std::unique_ptr<kit::ReaderPool> readers_;  // destroyed first
-  bool has_weights_ = false;
+  struct Opened {
+    explicit Opened(std::unique_ptr<Graph> given) : graph(std::move(given)), readers(*graph) {}
+    const std::unique_ptr<Graph> graph;
+    kit::ReaderPool readers;  // destroyed first
+  };
+
+  PerProcess<Opened> opened_;
+  const bool has_weights_;
 };
 
 // A graph of the format `pages`.
 class KeyedGraph {
  public:
-  KeyedGraph(const std::string& path, uint64_t cache_bytes, bool in_memory) {
-    nb::gil_scoped_release release;
-    graph_ = value_of(PageGraph::open(path, cache_bytes, in_memory));
-  }
-  const GraphHeader& header() const { return graph_->header(); }
+  KeyedGraph(const std::string& path, uint64_t cache_bytes, bool in_memory)
+      : graph_([=] { return value_of(PageGraph::open(path, cache_bytes, in_memory)); }) {}
+  const GraphHeader& header() const { return graph_.peek().header(); }
 
   // Of all vertices into `into`, uint64.
   void degrees(nb::handle into, int side) {
     const Bytes to(into, true, sizeof(uint64_t));
     if (to.count() != header().vertex_count) throw nb::index_error();
+    PageGraph& graph = graph_.get();
     nb::gil_scoped_release release;
-    check(graph_->degrees(direction(side), {to.as<uint64_t>(), to.count()}));
+    check(graph.degrees(direction(side), {to.as<uint64_t>(), to.count()}));
   }
 
   nb::tuple multi_neighbors(nb::handle ids, int side, bool weights) {
     const std::vector<uint64_t> vertices = copy_of(ids);
     PageGraph::Lists lists;
+    PageGraph& graph = graph_.get();
     {
       nb::gil_scoped_release release;
-      check(graph_->read(direction(side), vertices, weights, lists));
+      check(graph.read(direction(side), vertices, weights, lists));
     }
     nb::object offsets = array_of(lists.offsets, numpy->uint64),
                list = array_of(lists.neighbours, numpy->uint32);
@@ -222,23 +275,25 @@ class KeyedGraph {
  private:
   static Direction direction(int side) { return side == 0 ? Direction::kOut : Direction::kIn; }
 
-  std::unique_ptr<PageGraph> graph_;
+  PerProcess<PageGraph> graph_;
 };
 
 // A graph of the format `dual`.
 class BlockGraph {
  public:
-  explicit BlockGraph(const std::string& path) : rows_(value_of(DualRows::open(path))) {}
-  const GraphHeader& header() const { return rows_->header(); }
-  uint64_t first_vertex(uint32_t row) const { return rows_->first_vertex(row); }
+  explicit BlockGraph(const std::string& path)
+      : rows_([=] { return value_of(DualRows::open(path)); }) {}
+  const GraphHeader& header() const { return rows_.peek().header(); }
+  uint64_t first_vertex(uint32_t row) const { return rows_.peek().first_vertex(row); }
 
   // (offsets, neighbours, weights or None) of the vertices of an interval.
-  nb::tuple row(uint32_t row, int side) const {
+  nb::tuple row(uint32_t row, int side) {
     if (row >= header().partitions) throw nb::index_error();
     DualRows::Row lists;
+    const DualRows& rows = rows_.get();
     {
       nb::gil_scoped_release release;
-      check(rows_->read(side == 0 ? DualSide::kOut : DualSide::kIn, row, lists));
+      check(rows.read(side == 0 ? DualSide::kOut : DualSide::kIn, row, lists));
     }
     const bool weighted = header().weight != WeightKind::kNone;
     return nb::make_tuple(
@@ -247,7 +302,7 @@ class BlockGraph {
   }
 
  private:
-  std::unique_ptr<DualRows> rows_;
+  PerProcess<DualRows> rows_;
 };
 
 // (size, stripe depth) of a graph's file; a depth of 0 is a plain file.
@@ -341,6 +396,7 @@ NB_MODULE(_core, m) {
   using namespace graphlane;
   using namespace graphlane::python;
 
+  pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
   const nb::module_ np = nb::module_::import_("numpy");
   const auto type = [&](const char* name) { return np.attr("dtype")(name); };
   numpy = new Numpy{np.attr("empty"), type("uint32"), type("uint64"), type("float64")};
