@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 import graphs
-from harness import ROOT, run
+from harness import BUILD, ROOT, run
 from package import SITE
 
 import graphlane as package
@@ -55,3 +55,29 @@ def test_the_notebook_runs(tmp_path):
     cells = json.loads((EXAMPLES / "tour.ipynb").read_text())["cells"]
     script = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     run(sys.executable, "-c", script, env=ENVIRONMENT, cwd=tmp_path)
+
+
+def blocks_of(section):
+    """The blocks of a section of the README: Python, and lines for a shell."""
+    text = (ROOT / "adapters/python/README.md").read_text().split(f"## {section}\n")[1].split("\n## ")[0]
+    python = [block.split("```")[0] for block in text.split("```python\n")[1:]]
+    shell = [line[4:] for line in text.splitlines() if line.startswith("    ") and not line.startswith("    pip ")]
+    return python, "\n".join(shell)
+
+
+def test_the_readme_works_as_pasted(tmp_path):
+    """In this order, in one folder. Spark's lines are those of test_spark.py."""
+    for name, program in (("python", sys.executable), ("graphlane", BUILD / "bin/graphlane")):
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        (tmp_path / "bin" / name).write_text(f'#!/bin/sh\nexec "{program}" "$@"\n')
+        (tmp_path / "bin" / name).chmod(0o755)
+    environment = ENVIRONMENT | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "GRAPHLANE_PYTHON": sys.executable}
+    for section in ("Use", "NetworkX", "GraphAr and Parquet"):
+        python, shell = blocks_of(section)
+        assert bool(python) == (section != "GraphAr and Parquet")
+        for block in python:
+            run(sys.executable, "-c", block, env=environment, cwd=tmp_path)
+        if not python:
+            run("sh", "-e", "-c", shell, env=environment, cwd=tmp_path)
+    assert package.open(tmp_path / "calls.weighted").to_edges()[2].tolist() == [0.5, 2.0]
+    assert package.open(tmp_path / "back").num_arcs == 300_000

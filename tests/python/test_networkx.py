@@ -1,6 +1,7 @@
 """NetworkX's backend: each covered function on a stored graph and on NetworkX's own; and a part of NetworkX's suite."""
 
 import os
+import pickle
 import re
 import sys
 
@@ -120,6 +121,32 @@ def test_uncovered_functions_are_left_to_networkx(pairs):
     labelled = nx.relabel_nodes(pairs["undirected"].own, {v: f"v{v}" for v in range(VERTICES)})
     assert nx.triangles(labelled, backend="graphlane") == nx.triangles(labelled)
     assert nx.pagerank(nx.empty_graph(4), backend="graphlane") == dict.fromkeys(range(4), 0.25)
+
+
+def test_weights_have_a_name(pairs):
+    """Of a stored graph it is "weight". Another attribute is on no edge, and each counts as 1, as for NetworkX."""
+    for name in ("weight", "cost", None):
+        for function in (nx.single_source_dijkstra_path_length, nx.single_source_bellman_ford_path_length):
+            assert function(pairs["weighted"].stored, 0, weight=name) == function(pairs["weighted"].own, 0, weight=name)
+    assert nx.pagerank(pairs["weighted"].stored, weight="cost") == pytest.approx(nx.pagerank(pairs["weighted"].own, weight="cost"))
+    assert pickle.loads(pickle.dumps(pairs["weighted"].stored)).has_weights("weight")
+
+
+@pytest.mark.parametrize("weight", [None, float("inf"), 2**60, "a", -1])
+def test_weights_that_a_stored_graph_does_not_hold(weight):
+    """An edge whose weight is None is not there for NetworkX. The others are left to it."""
+    graph = nx.Graph([(0, 1), (1, 2)])
+    graph.add_edge(0, 2, weight=weight)
+    assert backend.can_run("single_source_dijkstra_path_length", (graph, 0), {}) == (weight is None)
+    if weight is None:
+        assert nx.single_source_dijkstra_path_length(graph, 0, backend="graphlane") == {0: 0, 1: 1, 2: 2}
+
+
+@pytest.mark.parametrize("name", ["clustering", "average_clustering", "transitivity"])
+def test_multigraphs_are_left_to_networkx_where_it_refuses_them(name):
+    for backend_of in ({}, {"backend": "graphlane"}):
+        with pytest.raises((nx.NetworkXNotImplemented, NotImplementedError)):
+            getattr(nx, name)(nx.MultiGraph([(0, 1), (0, 1), (1, 2), (2, 0)]), **backend_of)
 
 
 def test_a_part_of_networkxs_suite_passes():

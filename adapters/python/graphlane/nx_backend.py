@@ -14,6 +14,8 @@ from graphlane import algo
 from graphlane._graph import Graph
 from graphlane.nx_graph import GraphlaneGraph
 
+LENGTH_MAX = 2**53  # below, float64 has all whole numbers
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 RULES: dict[str, Callable[..., bool]] = {}
 
@@ -71,10 +73,6 @@ backend = Backend()
 
 def weights_of(graph: Any, weight: Any) -> Iterator[Any]:
     """The values that the edges have by an attribute; nothing where none has it."""
-    if isinstance(graph, GraphlaneGraph):
-        if graph.store is not None and graph.store.weighted:
-            yield from (value for _, _, value in graph.edges(data="weight"))
-        return
     yield from (value for _, _, value in graph.edges(data=weight) if value is not None)
 
 
@@ -82,20 +80,27 @@ def is_unweighted(graph: Any, weight: Any) -> bool:
     if weight is None:
         return True
     if isinstance(graph, GraphlaneGraph):
-        return graph.store is None or not graph.store.weighted
+        return not graph.has_weights(weight)
     return isinstance(weight, str) and all(value == 1 for value in weights_of(graph, weight))
 
 
 def has_lengths(graph: Any, weight: Any) -> bool:
-    """Weights that Dijkstra's algorithm takes."""
-    if weight is None or isinstance(graph, GraphlaneGraph):
+    """Weights that Dijkstra's algorithm takes, and float64 holds."""
+    if weight is None:
         return True
-    return isinstance(weight, str) and all(
-        isinstance(value, (int, float, np.number)) and value >= 0 for value in weights_of(graph, weight))
+    if not isinstance(weight, str):
+        return False
+    return isinstance(graph, GraphlaneGraph) or all(
+        isinstance(value, (int, float, np.number)) and 0 <= value < LENGTH_MAX for value in weights_of(graph, weight))
 
 
 def is_undirected(graph: Any) -> bool:
     return not graph.is_directed()
+
+
+def is_simple(graph: Any) -> bool:
+    """Undirected, and without parallel edges."""
+    return not graph.is_directed() and not graph.is_multigraph()
 
 
 def is_plain(graph: Any) -> bool:
@@ -308,7 +313,7 @@ def single_source_shortest_path(G, source, cutoff=None):
 
 def _distances(G: GraphlaneGraph, source: Hashable, weight: str | None) -> NDArray[np.float64]:
     place = _known(G, source, nx.NodeNotFound, f"Node {source} not found in graph")
-    if G.store is None or weight is None:
+    if G.store is None or not G.has_weights(weight):
         distances = np.full(len(G), np.inf)
         for depth, (level, _) in enumerate(G.search([place])):
             distances[level] = depth
@@ -437,19 +442,19 @@ def triangles(G, nodes=None):
     return _picked(G, _triangles(G), nodes)
 
 
-@covered(lambda G, nodes=None, weight=None: weight is None and is_undirected(G))
+@covered(lambda G, nodes=None, weight=None: weight is None and is_simple(G))
 def clustering(G, nodes=None, weight=None):
     return _picked(G, _clustering(G), nodes)
 
 
-@covered(lambda G, nodes=None, weight=None, count_zeros=True: weight is None and is_undirected(G))
+@covered(lambda G, nodes=None, weight=None, count_zeros=True: weight is None and is_simple(G))
 def average_clustering(G, nodes=None, weight=None, count_zeros=True):
     found = _picked(G, _clustering(G), nodes)
     values = [value for value in found.values() if count_zeros or abs(value) > 0]
     return sum(values) / len(values)
 
 
-@covered(is_undirected)
+@covered(is_simple)
 def transitivity(G):
     triads = closed = 0
     if G.store is not None:

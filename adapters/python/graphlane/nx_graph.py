@@ -30,17 +30,20 @@ class GraphlaneGraph:
         self._directed = self.store.directed
         self._labels: Sequence[Hashable] = range(self.store.num_vertices)
         self._places: dict[Hashable, int] | None = None
+        self._weight: str | None = "weight"
         self.graph: dict[str, Any] = {}
         self.__networkx_cache__: dict[str, Any] = {}
 
     @classmethod
     def from_networkx(cls, graph: Any, weight: str | None = None, default: float = 1) -> "GraphlaneGraph":
-        """Stores a graph of NetworkX in a temporary file. Of parallel edges the lightest stays."""
+        """Stores a graph of NetworkX in a temporary file. Of parallel edges the lightest stays; one whose weight is None
+        is not there, as for NetworkX."""
         made = cls.__new__(cls)
         made._directed = graph.is_directed()
         made._labels = list(graph)
         made._places = {label: place for place, label in enumerate(made._labels)}
         made.graph = dict(graph.graph)
+        made._weight = weight
         made.__networkx_cache__ = {}
         made.store = made._stored(graph, weight, default)
         return made
@@ -55,7 +58,7 @@ class GraphlaneGraph:
             if not self._directed and key[0] > key[1]:
                 key = (key[1], key[0])
             if value is None:
-                value = float("inf")
+                continue
             edges[key] = min(value, edges[key]) if key in edges else value
         if not edges:
             return None
@@ -106,7 +109,7 @@ class GraphlaneGraph:
     successors = neighbors
 
     def edges(self, data: bool | str = False) -> Iterator[tuple[Any, ...]]:
-        """Streamed: (u, v), or (u, v, data) with the attribute "weight"."""
+        """Streamed: (u, v), or (u, v, data) with the weight."""
         for sources, targets, weights in self._edge_blocks():
             values = [1.0] * len(sources) if weights is None else weights.tolist()
             for source, target, value in zip(sources.tolist(), targets.tolist(), values, strict=True):
@@ -114,9 +117,9 @@ class GraphlaneGraph:
                 if data is False:
                     yield ends
                 elif data is True:
-                    yield (*ends, {} if weights is None else {"weight": value})
+                    yield (*ends, {} if weights is None else {self._weight: value})
                 else:
-                    yield (*ends, value if data == "weight" else None)
+                    yield (*ends, value if self.has_weights(data) else None)
 
     def _edge_blocks(self) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]]:
         if self.store is not None:
@@ -131,6 +134,10 @@ class GraphlaneGraph:
         return graph
 
     # ---- For the algorithms
+
+    def has_weights(self, attribute: Any) -> bool:
+        """Whether the edges have weights of this name. NetworkX counts each edge as 1 where they have none."""
+        return self.store is not None and self.store.weighted and attribute is not None and attribute == self._weight
 
     def place(self, node: Hashable) -> int:
         return self._places[node] if self._places is not None else int(node)  # type: ignore[call-overload]
