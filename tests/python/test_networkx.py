@@ -133,20 +133,29 @@ def test_weights_have_a_name(pairs):
 
 
 @pytest.mark.parametrize("weight", [None, float("inf"), 2**60, "a", -1])
-def test_weights_that_a_stored_graph_does_not_hold(weight):
-    """An edge whose weight is None is not there for NetworkX. The others are left to it."""
+def test_weights_that_a_stored_graph_does_not_hold_are_left_to_networkx(weight):
     graph = nx.Graph([(0, 1), (1, 2)])
     graph.add_edge(0, 2, weight=weight)
-    assert backend.can_run("single_source_dijkstra_path_length", (graph, 0), {}) == (weight is None)
-    if weight is None:
-        assert nx.single_source_dijkstra_path_length(graph, 0, backend="graphlane") == {0: 0, 1: 1, 2: 2}
+    for name in ("single_source_dijkstra_path_length", "single_source_bellman_ford_path_length", "shortest_path_length"):
+        assert not backend.can_run(name, (graph, 0), {"weight": "weight"})
+        assert backend.can_run(name, (graph, 0), {"weight": "cost"})
+    assert not backend.can_run("pagerank", (graph,), {})
+    assert nx.single_source_shortest_path_length(graph, 0, backend="graphlane") == {0: 0, 1: 1, 2: 1}
 
 
-@pytest.mark.parametrize("name", ["clustering", "average_clustering", "transitivity"])
-def test_multigraphs_are_left_to_networkx_where_it_refuses_them(name):
+def test_a_missing_target_is_told_as_by_networkx(pairs):
+    for graph in (pairs["weighted"].own, pairs["weighted"].stored):
+        with pytest.raises(nx.NetworkXNoPath):
+            nx.shortest_path_length(graph, 0, VERTICES, weight="weight")
+        with pytest.raises(nx.NodeNotFound):
+            nx.shortest_path_length(graph, 0, VERTICES)
+
+
+@pytest.mark.parametrize("name, options", [("clustering", {}), ("average_clustering", {}), ("transitivity", {}), ("triangles", {"nodes": [0]})])
+def test_multigraphs_are_left_to_networkx_where_it_refuses_them(name, options):
     for backend_of in ({}, {"backend": "graphlane"}):
         with pytest.raises((nx.NetworkXNotImplemented, NotImplementedError)):
-            getattr(nx, name)(nx.MultiGraph([(0, 1), (0, 1), (1, 2), (2, 0)]), **backend_of)
+            getattr(nx, name)(nx.MultiGraph([(0, 1), (0, 1), (1, 2), (2, 0)]), **options, **backend_of)
 
 
 def test_a_part_of_networkxs_suite_passes():

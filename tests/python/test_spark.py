@@ -170,6 +170,20 @@ def test_a_killed_worker_costs_only_time(cluster, directed, tmp_path):
     np.testing.assert_allclose(_compare.load(tmp_path / "out")["pagerank"], reference.pagerank(GRAPH, 40, dangling="none"), rtol=1e-9)
 
 
+def test_a_machine_whose_name_has_no_address(monkeypatch):
+    monkeypatch.setattr(spark.socket, "gethostname", lambda: "nowhere.invalid")
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    with pytest.raises(graphlane.Error, match="nowhere.invalid, has no address"):
+        spark._need_address("spark://head:7077")
+    assert "SPARK_LOCAL_IP" not in os.environ
+    for master in (None, "local[2]"):
+        monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+        spark._need_address(master)
+        assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
+    monkeypatch.setenv("SPARK_LOCAL_IP", "10.0.0.1")
+    spark._need_address("spark://head:7077")
+
+
 def test_an_error_is_one_line_in_spark(directed, tmp_path, capsys):
     local = ["--master", "local[1]", *SMALL]
 

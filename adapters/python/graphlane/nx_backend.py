@@ -14,6 +14,7 @@ from graphlane import algo
 from graphlane._graph import Graph
 from graphlane.nx_graph import GraphlaneGraph
 
+MISSING = object()
 LENGTH_MAX = 2**53  # below, float64 has all whole numbers
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -73,7 +74,7 @@ backend = Backend()
 
 def weights_of(graph: Any, weight: Any) -> Iterator[Any]:
     """The values that the edges have by an attribute; nothing where none has it."""
-    yield from (value for _, _, value in graph.edges(data=weight) if value is not None)
+    yield from (value for _, _, value in graph.edges(data=weight, default=MISSING) if value is not MISSING)
 
 
 def is_unweighted(graph: Any, weight: Any) -> bool:
@@ -368,7 +369,7 @@ def bellman_ford_path_length(G, source, target, weight="weight"):
 def shortest_path_length(G, source=None, target=None, weight=None, method="dijkstra"):
     if target is None:
         return _lengths(G, source, weight) if weight is not None else single_source_shortest_path_length(G, source)
-    for node in (source, target):
+    for node in (source, target) if weight is None else (source,):  # NetworkX's rule
         _known(G, node, nx.NodeNotFound, f"Either source {source} or target {target} is not in G")
     return dijkstra_path_length(G, source, target, weight)
 
@@ -437,7 +438,7 @@ def _number(value: Any) -> Any:
     return value.item()
 
 
-@covered()
+@covered(lambda G, nodes=None: is_simple(G))
 def triangles(G, nodes=None):
     return _picked(G, _triangles(G), nodes)
 

@@ -36,8 +36,8 @@ class GraphlaneGraph:
 
     @classmethod
     def from_networkx(cls, graph: Any, weight: str | None = None, default: float = 1) -> "GraphlaneGraph":
-        """Stores a graph of NetworkX in a temporary file. Of parallel edges the lightest stays; one whose weight is None
-        is not there, as for NetworkX."""
+        """Stores a graph of NetworkX in a temporary file. Of parallel edges the lightest stays. NotImplementedError: a
+        weight is None. (NetworkX keeps what is made here also for functions without weights, for which that edge is there.)"""
         made = cls.__new__(cls)
         made._directed = graph.is_directed()
         made._labels = list(graph)
@@ -58,7 +58,7 @@ class GraphlaneGraph:
             if not self._directed and key[0] > key[1]:
                 key = (key[1], key[0])
             if value is None:
-                continue
+                raise NotImplementedError("an edge whose weight is None")
             edges[key] = min(value, edges[key]) if key in edges else value
         if not edges:
             return None

@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import shutil
+import socket
 import sys
 import tempfile
 import time
@@ -388,6 +389,18 @@ def _need_java() -> None:
         raise Error(f"Spark needs Java {JAVA_MIN} or newer (Debian: openjdk-17-jre-headless); JAVA_HOME or PATH names none")
 
 
+def _need_address(master: str | None) -> None:
+    """Spark does not start where the machine's own name has no address, as in a container. On one machine, loopback does."""
+    try:
+        socket.gethostbyname(socket.gethostname())
+    except OSError:
+        if "SPARK_LOCAL_IP" in os.environ:
+            return
+        if master is not None and not master.startswith("local"):
+            raise Error(f"this machine's name, {socket.gethostname()}, has no address: put it into /etc/hosts, or set SPARK_LOCAL_IP") from None
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+
+
 @contextmanager
 def session(given: argparse.Namespace, scratch: str) -> Iterator[Any]:
     try:
@@ -395,6 +408,7 @@ def session(given: argparse.Namespace, scratch: str) -> Iterator[Any]:
     except ImportError:
         raise ImportError("needs the package pyspark: pip install 'pyspark>=4'") from None
     _need_java()
+    _need_address(given.master)
     builder = SparkSession.builder.appName(f"graphlane {given.algorithm}").config("spark.log.level", "ERROR")
     builder = builder.config("spark.ui.showConsoleProgress", str(not given.quiet and sys.stderr.isatty()).lower())
     if given.master:
