@@ -149,6 +149,9 @@ def test_a_missing_target_is_told_as_by_networkx(pairs):
             nx.shortest_path_length(graph, 0, VERTICES, weight="weight")
         with pytest.raises(nx.NodeNotFound):
             nx.shortest_path_length(graph, 0, VERTICES)
+    for graph in (pairs["undirected"].own, pairs["undirected"].stored):
+        with pytest.raises(nx.NetworkXError, match="is not in the graph"):
+            nx.triangles(graph, VERTICES)
 
 
 @pytest.mark.parametrize("name, options", [("clustering", {}), ("average_clustering", {}), ("transitivity", {}), ("triangles", {"nodes": [0]})])

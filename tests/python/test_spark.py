@@ -182,6 +182,9 @@ def test_a_machine_whose_name_has_no_address(monkeypatch):
         assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
     monkeypatch.setenv("SPARK_LOCAL_IP", "10.0.0.1")
     spark._need_address("spark://head:7077")
+    monkeypatch.setattr(spark, "_has_address", lambda name: name != "localhost")
+    with pytest.raises(graphlane.Error, match="localhost has no address"):
+        spark._need_address(None)
 
 
 def test_an_error_is_one_line_in_spark(directed, tmp_path, capsys):

@@ -431,6 +431,8 @@ def _picked(G: GraphlaneGraph, values: NDArray[Any], nodes: Any) -> Any:
         return G.labelled(values)
     if isinstance(nodes, Hashable) and nodes in G:
         return _number(values[G.place(nodes)])
+    if not isinstance(nodes, Iterable):
+        raise nx.NetworkXError(f"Node {nodes} is not in the graph.")
     return {node: _number(values[G.place(node)]) for node in nodes if node in G}
 
 

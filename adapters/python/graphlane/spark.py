@@ -391,14 +391,22 @@ def _need_java() -> None:
 
 def _need_address(master: str | None) -> None:
     """Spark does not start where the machine's own name has no address, as in a container. On one machine, loopback does."""
-    try:
-        socket.gethostbyname(socket.gethostname())
-    except OSError:
+    if not _has_address("localhost"):
+        raise Error("the name localhost has no address, which Spark needs: /etc/hosts lacks the line 127.0.0.1 localhost")
+    if not _has_address(socket.gethostname()):
         if "SPARK_LOCAL_IP" in os.environ:
             return
         if master is not None and not master.startswith("local"):
-            raise Error(f"this machine's name, {socket.gethostname()}, has no address: put it into /etc/hosts, or set SPARK_LOCAL_IP") from None
+            raise Error(f"this machine's name, {socket.gethostname()}, has no address: put it into /etc/hosts, or set SPARK_LOCAL_IP")
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+
+
+def _has_address(name: str) -> bool:
+    try:
+        socket.gethostbyname(name)
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager
