@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 import scipy.sparse
@@ -145,8 +146,6 @@ def refused_by_command(tmp_path, *words):
 
 
 def test_folders_of_parquet(tmp_path):
-    import pyarrow.dataset
-
     table = pa.table({"s": [0, 1, 0], "t": [1, 2, 2], "w": [0.5, 1.5, 2.5]})
     pyarrow.dataset.write_dataset(table, tmp_path / "hive", format="parquet", partitioning=["s"], partitioning_flavor="hive")
     got = graphar.from_parquet(tmp_path / "hive", source="s", to="t", weight="w")
@@ -169,8 +168,6 @@ def test_folders_of_parquet(tmp_path):
 
 
 def pyarrow_folder(path, table, partitioning):
-    import pyarrow.dataset
-
     pyarrow.dataset.write_dataset(table, path, format="parquet", partitioning=partitioning, partitioning_flavor="hive")
     return path
 

@@ -289,7 +289,7 @@ class Graph(ABC):
 
 
 class ClosedGraph(Graph):
-    """What close() leaves of a graph."""
+    """A graph after close()."""
 
     def __init__(self) -> None:
         raise TypeError("graphs are closed by close()")

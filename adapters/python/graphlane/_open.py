@@ -39,7 +39,7 @@ def check_name(path: Path) -> None:
 
 
 def open_by_options(path: Path, options: dict[str, Any]) -> Graph:
-    """What pickle calls."""
+    """Opens a graph for pickle."""
     return open_graph(path, **options)
 
 

@@ -290,7 +290,7 @@ def _dataset_pieces(dataset: Any, columns: list[str]) -> Iterator[Arrays]:
 
 
 def _stored(path: str | os.PathLike[str], pieces: Iterator[Arrays], target: str | os.PathLike[str] | None, **options: Any) -> Graph:
-    """What is wrong in the files becomes an Error that names them."""
+    """Stores the pieces. A fault of the files becomes an Error that names them."""
     failed: list[Exception] = []
 
     def noted() -> Iterator[Arrays]:
@@ -369,7 +369,8 @@ class Description:
         parquet = [each for each in self.edge.each("adj_lists") if each["file_type"] == "parquet"]
         if not parquet:
             raise Error(f"{self.path}: has no lists in Parquet")
-        return next((each for each in parquet if each["ordered"] and each["aligned_by"] == "src"), parquet[0])
+        found: Fields = next((each for each in parquet if each["ordered"] and each["aligned_by"] == "src"), parquet[0])
+        return found
 
     def vertex_count(self) -> int:
         path = _joined(self.root, self.vertex["prefix"], "vertex_count")
@@ -441,8 +442,8 @@ class Description:
 
 
 def _sum(columns: list[NDArray[Any]], one: int, other: int) -> int:
-    """Of the arcs with columns[one] < columns[other], in any order: the sum of a number that is made of the ends and
-    the weight. Of both directions the same, unless an arc lacks its opposite."""
+    """A checksum of the arcs with columns[one] < columns[other], in any order. Each arc adds a number that is made of its
+    ends and its weight. Both directions have the same sum, unless an arc lacks its opposite."""
     chosen = columns[one] < columns[other]
     ends = [columns[end][chosen].astype(np.uint64) for end in (one, other)]
     mixed = _mixed(ends[0] * np.uint64(2**32) + ends[1])

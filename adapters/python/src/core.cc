@@ -111,7 +111,7 @@ class PerProcess {
   PerProcess(const PerProcess&) = delete;
   PerProcess& operator=(const PerProcess&) = delete;
 
-  // What does not change by a fork: headers, tables in memory.
+  // For headers and tables in memory, which a fork does not change.
   const Reader& peek() const { return *reader_; }
   Reader& get() {
     if (is_foreign()) {
