@@ -163,7 +163,7 @@ def test_multigraphs_are_left_to_networkx_where_it_refuses_them(name, options):
 
 @pytest.mark.parametrize("fallback", [False, True])
 def test_a_part_of_networkxs_suite_passes(fallback):
-    """The whole count stands in adapters/python/README.md. NetworkX's conftest.py sets the backend; pytest finds it only if its
+    """The whole count stands in docs/howto/python.md. NetworkX's conftest.py sets the backend; pytest finds it only if its
     folder is the root. Without a fallback, a test that calls what is not covered is an expected failure."""
     root = os.path.dirname(nx.__file__)
     files = [f"{root}/algorithms/tests/test_core.py", f"{root}/algorithms/components/tests/test_weakly_connected.py"]
