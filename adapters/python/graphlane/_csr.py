@@ -64,7 +64,7 @@ def weight_type(dtype: np.dtype) -> str:
 
 def gather(ids: NDArray[np.uint64], indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any] | None, *, weights: bool,
            path: Path, vertices: int, first: int = 0) -> tuple[NDArray[Any], ...]:
-    """Lists out of a CSR whose row 0 is the vertex `first`. Error: one of these lists is damaged."""
+    """Reads lists of a CSR with `first` as its first vertex. Error: one of these lists is damaged."""
     count = len(indptr) - 1
     if len(ids) and (int(ids.min()) < first or int(ids.max()) >= first + count):
         wrong = int(ids.max()) if int(ids.max()) >= first + count else int(ids.min())

@@ -66,6 +66,10 @@ class GraphlaneGraph:
         pairs = np.fromiter((place for key in edges for place in key), np.uint32, 2 * len(edges)).reshape(-1, 2)
         return from_edges(pairs, weights=weights, directed=self._directed, num_vertices=len(self._labels))
 
+    def __repr__(self) -> str:
+        kind = "directed" if self._directed else "undirected"
+        return f"<graphlane.nx_graph.GraphlaneGraph: {kind}, {len(self)} nodes, of {self.store!r}>"
+
     # ---- What NetworkX asks of a graph
 
     def is_directed(self) -> bool:
