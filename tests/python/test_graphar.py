@@ -1,6 +1,7 @@
 """GraphAr and Parquet: round trips, the arrays in the chunks, resuming after a kill, and refusals."""
 
 import decimal
+import fcntl
 import os
 import sys
 
@@ -208,6 +209,13 @@ def test_what_is_in_the_way_of_an_export_stays(tmp_path):
     (tmp_path / ".gar.partial/mine").rename(tmp_path / ".gar.partial/state.json")  # cut short by a kill
     graphar.to_graphar(g, tmp_path / "gar")
     same(graphar.from_graphar(tmp_path / "gar"), g)
+    (tmp_path / ".other.partial").mkdir()
+    held = os.open(tmp_path / ".other.partial", os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with pytest.raises(graphlane.Error, match="another export writes it now"):
+        graphar.to_graphar(g, tmp_path / "other")
+    os.close(held)
+    graphar.to_graphar(g, tmp_path / "other")
     with pytest.raises(graphlane.Error, match="cannot be made: No such file"):
         graphar.to_graphar(g, tmp_path / "no/gar")
 

@@ -7,6 +7,7 @@
 
 Vertices are cut into parts, and the edges of each part into chunks. Memory holds some chunks, whatever the graph's size."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -49,10 +50,13 @@ def to_graphar(graph: Graph, path: str | os.PathLike[str], *, memory: int | str 
         raise Error(f"{target}: is not GraphAr, and is not replaced")
     writer = _Writer(graph, target, _command.size_bytes(memory), threads or os.cpu_count() or 1,
                      _command._shows_progress(progress))
-    writer.write()
-    if target.exists():
-        shutil.rmtree(target)
-    os.rename(writer.folder, target)
+    try:
+        writer.write()
+        if target.exists():
+            shutil.rmtree(target)
+        os.rename(writer.folder, target)
+    finally:
+        writer.close()
     return target
 
 
@@ -71,14 +75,33 @@ class _Writer:
             self.folder.mkdir(exist_ok=True)
         except OSError as error:
             raise Error(f"{self.folder}: cannot be made: {os.strerror(error.errno or 0)}") from None
+        self._lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._clear()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, BlockingIOError):
+                raise Error(f"{self.folder}: another export writes it now") from None
+            raise
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+    def _clear(self) -> None:
+        """Removes what was left by an export of another graph, or with other chunks."""
         state = {"graph": str(self.graph.path.resolve()), "vertices": self.graph.num_vertices, "arcs": self.graph.num_arcs,
                  "changed": self.graph.path.stat().st_mtime_ns, "edge_chunk": self.edge_chunk}
         note = self.folder / "state.json"
         if not note.exists() and any(self.folder.iterdir()):
             raise Error(f"{self.folder}: is no export that was left, and is in the way")
         if not note.exists() or note.read_text() != json.dumps(state):
-            shutil.rmtree(self.folder)
-            self.folder.mkdir()
+            for left in self.folder.iterdir():
+                if left.is_dir():
+                    shutil.rmtree(left)
+            for left in self.folder.iterdir():  # without the note, the rest would be in the way
+                if left != note:
+                    left.unlink()
             note.write_text(json.dumps(state))
 
     def write(self) -> None:
