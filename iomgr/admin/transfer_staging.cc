@@ -1,5 +1,7 @@
 #include "iomgr/admin/transfer_staging.h"
 
+#include <optional>
+
 #include "iomgr/admin/bulk_copy.h"
 #include "iomgr/admin/write_behind.h"
 #include "iomgr/base/files/file_attributes.h"
@@ -63,7 +65,8 @@ Outcome<void> StripedCopies::write_parts(int fd, const TreePlace& from, const st
   if (!file) return file.error();
   Outcome<SumBuilder> sums = SumBuilder::create(volume_, **file);
   if (!sums) return sums.error();
-  WriteBehind write_behind(**file);
+  std::optional<WriteBehind> write_behind;  // its threads cost more than they gain for one chunk
+  if (layout.logical_size > kCopyChunk) write_behind.emplace(**file);
   const BulkCopy copy{
       .size_bytes = layout.logical_size,
       .thread_count = 2 * volume_.device_count(),
@@ -77,7 +80,7 @@ Outcome<void> StripedCopies::write_parts(int fd, const TreePlace& from, const st
           [&](ByteRange range, const char* buffer) {
             Outcome<void> written =
                 transfer_striped(volume_, **file, IoOp::kWrite, range, const_cast<char*>(buffer));
-            write_behind.noticed(range);
+            if (write_behind) write_behind->noticed(range);
             return written ? sums->add(range, buffer) : written;
           },
       .next_data =
@@ -85,7 +88,7 @@ Outcome<void> StripedCopies::write_parts(int fd, const TreePlace& from, const st
       .progress = state_.progress};
   if (Outcome<void> copied = graphlane::run(copy); !copied) return copied;
   if (Outcome<void> same = check_unchanged(fd, from, info); !same) return same;
-  write_behind.finish();
+  if (write_behind) write_behind->finish();
   if (Outcome<void> summed = sums->finish(); !summed) return summed;
   copy_attributes(fd, stub_fd);
   Outcome<void> bound =

@@ -23,6 +23,8 @@ namespace graphlane {
 namespace {
 
 constexpr size_t kUnsyncedPartsMax = 256;  // descriptors
+constexpr uint64_t kCreateInParallelMin = uint64_t{4}
+                                          << 20;  // a thread costs as much as a small part
 
 Error part_error(const Volume& volume, uint32_t device_index, const Uuid& file_id, int code,
                  std::string_view action, std::string_view name) {
@@ -64,7 +66,7 @@ Outcome<NewParts> create_parts(const Volume& volume, const Layout& layout, std::
     errors[d] =
         create_sized_part(volume.devices()[d].root_fd.get(), layout, d, allocate, &parts[d]);
   };
-  if (allocate) {
+  if (allocate && layout.logical_size > kCreateInParallelMin) {
     parallel_for(count, create);  // because each must read the free-space map
   } else {
     for (uint32_t d = 0; d < count && (d == 0 || errors[d - 1] == 0); ++d) create(d);
