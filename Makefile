@@ -216,7 +216,7 @@ test: deps ## build and run all tests (VARIANT=asan and so on; GRAPHLANE_TEST_DA
 	@GRAPHLANE_BUILD=$(CURDIR)/$(BUILD) exec build/venv/bin/python tests/run.py $(TESTFLAGS)
 
 .PHONY: tests gtests
-gtests: $(TESTS) # the GoogleTest programs alone
+gtests: $(TESTS) $(BUILD)/bin/graphlane-share-coordinator # the GoogleTest programs, and what they start
 tests: all $(TESTS) $(if $(filter release,$(VARIANT)),python-package) # what the tests run
 
 check: ## run the tests as debug, asan and tsan builds
