@@ -8,7 +8,7 @@ namespace {
 
 constexpr auto kFreshMax = std::chrono::seconds(1);  // longer than a clock's tick
 
-// One that is longer, because something was appended to it, is found when it is opened (ops/open.cc).
+// A stub to which something was appended is found at its open (ops/open.cc).
 bool size_of_a_stub(const struct stat& st) {
   return S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= static_cast<off_t>(kStubSize);
 }

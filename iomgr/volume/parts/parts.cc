@@ -215,8 +215,8 @@ bool has_syncfs(int root_fd) {
 
 }  // namespace
 
-// Of many files: a syncfs() for the parts, and one for their records. An fsync() of each record would be a commit of the
-// journal each. False: the files must be synced one by one.
+// With many files: one syncfs() for all parts, and a second for their records. An fsync() of each record would make the
+// journal commit each time. False: the files must be synced one by one.
 bool UnsyncedParts::sync_device_at_once(uint32_t device_index) const {
   const int root_fd = volume_.devices()[device_index].root_fd.get();
   if (files_.size() < 2 || !has_syncfs(root_fd) || ::syncfs(root_fd) != 0) return false;
