@@ -59,10 +59,8 @@ Outcome<void> check_is_device(const Volume& volume, uint32_t i, const std::strin
 
 // The directory from which a killed run copied what is at `root`; empty if that is no such copy.
 Outcome<std::string> relocated_from(const std::string& root) {
-  const Fd fd(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd) return errno == ENOENT ? Outcome<std::string>("") : os_error(errno, root, "cannot open");
-  const Outcome<std::string> from =
-      read_whole_file(fd.get(), kRelocatedFrom, root + "/" + kRelocatedFrom);
+  const std::string path = root + "/" + kRelocatedFrom;
+  const Outcome<std::string> from = read_whole_file(AT_FDCWD, path.c_str(), path);
   if (!from && from.error().code == ENOENT) return std::string();
   return from;
 }
@@ -282,7 +280,6 @@ Outcome<RelocateReport> relocate_device(const Volume& volume, const std::string&
   std::error_code error;
   if (old.root_fd) {
     if (Outcome<void> ended = check_relocate_ended(volume, *i); !ended) return ended.error();
-    (void)::unlink((old.root + "/" + kRelocatedFrom).c_str());
     const Outcome<std::string> unfinished = relocated_from(root);
     if (!unfinished) return unfinished.error();
     if (!unfinished->empty() && is_same_directory(*unfinished, old.directory)) {
@@ -331,8 +328,8 @@ Outcome<RelocateReport> relocate_device(const Volume& volume, const std::string&
       report.left = removed.error().text;
     }
   } else {
-    (void)::unlink(
-        (root + "/" + kRelocatedFrom).c_str());  // of a killed run whose old directory is gone
+    // Of a killed run whose old directory is gone.
+    (void)::unlink((root + "/" + kRelocatedFrom).c_str());
   }
   return report;
 }

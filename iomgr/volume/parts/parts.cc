@@ -23,8 +23,8 @@ namespace graphlane {
 namespace {
 
 constexpr size_t kUnsyncedPartsMax = 256;  // descriptors
-constexpr uint64_t kCreateInParallelMin = uint64_t{4}
-                                          << 20;  // a thread costs as much as a small part
+// A thread costs as much as the parts of a small file.
+constexpr uint64_t kCreateInParallelMin = uint64_t{4} << 20;
 
 Error part_error(const Volume& volume, uint32_t device_index, const Uuid& file_id, int code,
                  std::string_view action, std::string_view name) {
@@ -216,10 +216,10 @@ bool has_syncfs(int root_fd) {
 }  // namespace
 
 // With many files: one syncfs() for all parts, and a second for their records. An fsync() of each record would make the
-// journal commit each time. False: the files must be synced one by one.
+// journal commit each time. False: the files must be synced one by one, which costs less if the first syncfs() did something.
 bool UnsyncedParts::sync_device_at_once(uint32_t device_index) const {
   const int root_fd = volume_.devices()[device_index].root_fd.get();
-  if (files_.size() < 2 || !has_syncfs(root_fd) || ::syncfs(root_fd) != 0) return false;
+  if (files_.size() < 2 || ::syncfs(root_fd) != 0 || !has_syncfs(root_fd)) return false;
   for (const File& file : files_) {
     const PartOf part{.root_fd = root_fd, .volume = volume_.uuid(), .file_id = file.id};
     if (say_made(file.parts[device_index].get(), part) != 0) return false;
