@@ -15,6 +15,7 @@ import pytest
 
 from harness import PRELOADED, Job, catches, run, wait_until
 from mounts import daemon_of, mounted, parts_of, stats  # noqa: F401
+from trust.stubs import crc32c
 
 DEPTH, DEVICES = 64 << 10, 4
 SIZE = (6 << 20) + 12345
@@ -210,15 +211,6 @@ def test_a_killed_writer_leaves_no_wrong_checksum(graphlane, fuse, tmp_path, way
     graphlane("umount", at)
     assert failed_blocks(graphlane, made) == damaged
     assert " 0 have none" in graphlane("check", "--scrub", made.path, check=False).stdout
-
-
-def crc32c(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 def sums_of(part: Path) -> Path:

@@ -1,20 +1,19 @@
 """Inputs of graphlane convert that others write: each is read right, or refused by what it is."""
 
 import gzip
-import io
 import lzma
 import pickle
 import resource
 import signal
 import struct
 import subprocess
-import tarfile
 import zlib
 
 import numpy as np
 import pytest
 
 from test_convert_inputs import edges_of  # noqa: F401, a fixture
+from test_convert_refusals import tarred
 
 TEXT = "0 1\n1 2\n2 3\n3 0\n"
 BANNER = "%%MatrixMarket matrix coordinate "
@@ -22,12 +21,7 @@ BANNER = "%%MatrixMarket matrix coordinate "
 
 def old_tar() -> bytes:
     """A tar archive as Unix version 7 wrote it: without a magic."""
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as archive:
-        info = tarfile.TarInfo("list.txt")
-        info.size = 4
-        archive.addfile(info, io.BytesIO(b"0 1\n"))
-    head = bytearray(file.getvalue())
+    head = bytearray(tarred())
     head[257:265] = bytes(8)
     head[148:156] = b" " * 8
     head[148:156] = b"%06o\0 " % sum(head[:512])

@@ -7,6 +7,8 @@ import tarfile
 
 import pytest
 
+from trust.stubs import crc32c
+
 # `lists`, `dual` (-p 2) and `pages` (--page 4K) of EDGES, by the last program that wrote version 1; a tar.xz.
 VERSION_1 = (
     "/Td6WFoAAATm1rRGAgAhARwAAAAQz1jM4Mf/A25dADYaSs4grFetmevzzConHlOKUv0lZ0w3PqTF9x2x1AwcVpZN6pG5H4+YZm7i5oeDVms8Vb"
@@ -65,12 +67,3 @@ def test_grouped_lists_with_weights_of_version_1_are_refused(graphlane, old, tmp
     refused = graphlane("info", tmp_path / "graph", check=False)
     assert refused.returncode == 1
     assert "`graphlane convert -w --to dual --codec reference EDGES GRAPH` makes it again" in refused.stderr
-
-
-def crc32c(content: bytes) -> int:
-    value = 0xFFFFFFFF
-    for byte in content:
-        value ^= byte
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-    return value ^ 0xFFFFFFFF
