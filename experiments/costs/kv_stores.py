@@ -81,6 +81,7 @@ def main(graph, at, portions, share, rounds, samples, thread_counts, kinds, out)
     for portion in portions:
         trace = at / f"trace.{portion}"
         recorded = call(PROGRAM, "record", pages, trace, portion, int(rounds / float(portion) ** 0.5))
+        drop_caches()  # pages of the trace that are there already would not count
         _, base = limited.replay("none", at, trace, 0, 1, None)
         for (store, values), directory in stores.items():
             lists = sum(path.stat().st_size for path in stores["pages", values].iterdir())

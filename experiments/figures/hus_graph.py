@@ -28,7 +28,7 @@ ALGORITHMS = (*TRAVERSALS, "pagerank")
 MEMORY_PART = 10  # of 8 bytes an edge
 THREADS = (1, 2, 4)
 UPDATES = ("immediate", "accumulated")
-PEERS = ("GridGraph", "GraphChi")
+PEERS = ("GridGraph", "GraphChi", "Lumos")
 
 
 def case(plan, algorithm: str, *, model="hybrid", variants=(VOLUME,), variation="", threads=None, stored=DUAL,

@@ -117,6 +117,7 @@ class Engines:
     graphchi_kit: Path | None = None  # GraphChi's, against adapters/graphchi
     blaze: Path | None = None  # compute on stored graphs, as `graphlane algo` does
     gap: Path | None = None
+    lumos: Path | None = None
 
 
 def program_in(programs: str):
@@ -180,8 +181,13 @@ def gap_options(function):
                             "`graphlane algo`.")(function)
 
 
+def lumos_options(function):
+    return directory_option("--lumos-bin", "LUMOS_BIN", "pagerank",
+                            "Where Lumos's programs are, to stand beside `graphlane algo`.")(function)
+
+
 def engine_options(function):
-    for options in [gap_options, blaze_options, csmqgraph_options, graphchi_kit_options, graphchi_options,
+    for options in [lumos_options, gap_options, blaze_options, csmqgraph_options, graphchi_kit_options, graphchi_options,
                     gridgraph_kit_options, gridgraph_options]:
         function = options(function)
     return function
@@ -194,4 +200,4 @@ def engines_of(options: dict) -> Engines:
     return Engines(options.pop("gridgraph_bin", None), options.pop("graphchi_root", None),
                    tuple(CsmqGraph(programs, count) for count in workers) if programs else (),
                    options.pop("gridgraph_kit_bin", None), options.pop("graphchi_kit_bin", None),
-                   options.pop("blaze_bin", None), options.pop("gap_bin", None))
+                   options.pop("blaze_bin", None), options.pop("gap_bin", None), options.pop("lumos_bin", None))

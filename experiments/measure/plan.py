@@ -24,7 +24,7 @@ from experiments.workloads.engines import Grid, Shards
 from experiments.workloads.jobs import Jobs
 from experiments.workloads.reads import Read, Sweeps
 from experiments.workloads.stored.graph import Source
-from experiments.workloads.stored.peers import Blaze, Gap, GraphChi, GridGraph
+from experiments.workloads.stored.peers import Blaze, Gap, GraphChi, GridGraph, Lumos
 from experiments.workloads.variants import BASELINE, KIT, PRELOADED, VARIANTS
 from experiments.workspace import StepFailed
 
@@ -67,6 +67,7 @@ class Plan:
         engines = self.engines
         peers = [engines.gridgraph and GridGraph(engines.gridgraph),
                  engines.graphchi and GraphChi(engines.graphchi),
+                 engines.lumos and Lumos(engines.lumos),
                  engines.blaze and Blaze(engines.blaze), engines.gap and Gap(engines.gap)]
         return stored_plan.Plan(source, self.max_devices, self.depth, self.iterations, self.threads,
                                    self.memory, tuple(filter(None, peers)))

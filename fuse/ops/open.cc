@@ -188,10 +188,8 @@ Result<std::unique_ptr<OpenFile>> open_inode(Filesystem& fs, Inode& inode, fuse_
   if (view.unreadable) return Errno{EACCES};  // even if its mode permits to write it
   if (view.plain()) {
     auto file = open_plain(fs, inode, path->get(), fi);
-    Layout layout;
     if (!file || st.st_size <= static_cast<off_t>(kStubSize) || !reads(fi->flags) ||
-        read_stub((*file)->fd.get(), static_cast<uint64_t>(st.st_size), &layout)
-                .value_or(StubVerdict::kNotAStub) == StubVerdict::kNotAStub) {
+        !claims_to_be_stub((*file)->fd.get(), static_cast<uint64_t>(st.st_size))) {
       return file;
     }
     view.verdict = StubVerdict::kCutShort;  // something was appended to it without a mount

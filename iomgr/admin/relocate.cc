@@ -328,7 +328,7 @@ Outcome<RelocateReport> relocate_device(const Volume& volume, const std::string&
       report.left = removed.error().text;
     }
   } else {
-    // Of a killed run whose old directory is gone.
+    // Left by a killed run; its old directory is gone.
     (void)::unlink((root + "/" + kRelocatedFrom).c_str());
   }
   return report;

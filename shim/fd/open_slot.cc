@@ -28,12 +28,7 @@ constexpr uint64_t kRoomFactor = 4;
 // it may not be opened (errno). A file that is no stub is not opened at all: its close would end
 // the program's record locks, and a process that waits for such a lock would block here.
 Fd hold_stub(int fd, const struct stat& st, Access access, Fd stub) {
-  Layout layout;
-  if (lies_on_fuse(fd) ||
-      read_stub(fd, static_cast<uint64_t>(st.st_size), &layout).value_or(StubVerdict::kNotAStub) ==
-          StubVerdict::kNotAStub) {
-    return {};
-  }
+  if (lies_on_fuse(fd) || !claims_to_be_stub(fd, static_cast<uint64_t>(st.st_size))) return {};
   if (!stub || !may_write(access)) {
     stub = lifted(reopen(fd, may_write(access) ? O_RDWR : O_RDONLY));
   }

@@ -42,10 +42,8 @@ bool has_stub_size(int fd) {
 
 bool may_be_stub(int fd) {
   struct stat st;
-  Layout layout;
   if (sys::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return false;
-  return has_stub_size(st) || read_stub(fd, static_cast<uint64_t>(st.st_size), &layout)
-                                      .value_or(StubVerdict::kNotAStub) != StubVerdict::kNotAStub;
+  return has_stub_size(st) || claims_to_be_stub(fd, static_cast<uint64_t>(st.st_size));
 }
 
 bool is_stub_at(int directory, const char* path, int flags, const struct stat& st, Layout* layout) {

@@ -9,8 +9,8 @@ from harness import snapshot
 
 
 @pytest.fixture
-def striped(graphlane, volume, tmp_path, fuse):
-    """A volume with the striped file `data`, for tests that mount it."""
+def striped(graphlane, volume, tmp_path):
+    """A volume with the striped file `data`, and the same file in tmp_path."""
     made = volume(depth="64K")
     (tmp_path / "data").write_bytes(random.Random(1).randbytes(STRIPED_BYTES))
     graphlane("import", tmp_path / "data", made.path)

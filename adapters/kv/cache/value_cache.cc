@@ -63,14 +63,14 @@ class ValueCache::Shard {
   bool insert(uint64_t key, uint64_t hash, float hotness, std::span<const uint8_t> bytes,
               PinnedValue& value) {
     MutexLock lock(mu_);
-    if (CacheEntry* const there = look_up(key, hash)) {  // another thread was first
-      pin(*there, value);
-      return true;
-    }
     hotness = heat(hotness, bytes.size());
     if (!policy_->admits(key, hotness) || bytes.size() > budget_bytes_ ||
         !make_room(sizeof(CacheEntry) + bytes.size(), hotness)) {
       return false;
+    }
+    if (CacheEntry* const there = look_up(key, hash)) {  // another thread was first
+      pin(*there, value);
+      return true;
     }
     void* const memory = std::malloc(sizeof(CacheEntry) + bytes.size());
     if (memory == nullptr) return false;

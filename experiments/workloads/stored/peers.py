@@ -91,6 +91,29 @@ class GraphChi:
 
 
 @dataclass(frozen=True)
+class Lumos:
+    """A grid, as GridGraph has, of renumbered vertices; it counts its memory in whole GB."""
+
+    programs: Path
+    partitions: int = 4
+    variant: str = "Lumos"
+    algorithms: tuple = ("pagerank",)
+    bytes_per_edge: int = 40  # the renumbered edges, and two grids
+
+    def prepare(self, edges: Path, directory: Path, lanes: list[Path]) -> None:
+        count = int(np.fromfile(edges, "<u4").max(initial=0)) + 1
+        command(self.programs / "preprocess", "-i", edges, "-o", directory / "lumos", "-v", count,
+                "-p", self.partitions, "-t", 0, "-m", 0)
+
+    def words(self, request: Request, directory: Path) -> list:
+        gigabytes = max(1, -(-(request.memory or 1) // (1 << 30)))
+        return [self.programs / "pagerank", directory / "lumos", request.iterations, gigabytes]
+
+    def seconds_of(self, output: str) -> float | None:
+        return None
+
+
+@dataclass(frozen=True)
 class Blaze:
     """One file of 4-byte neighbours a device, page by page in turn, and an index. WCC reads the
     reversed graph, too."""
@@ -182,7 +205,7 @@ class Gap:
         return seconds_after("Average Time:", output)
 
 
-Peer = GridGraph | GraphChi | Blaze | Gap
+Peer = GridGraph | GraphChi | Lumos | Blaze | Gap
 
 
 def need_bytes(source: Source, peers: tuple[Peer, ...]) -> int:

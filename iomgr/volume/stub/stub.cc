@@ -199,6 +199,12 @@ Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout) {
   return is_longer ? StubVerdict::kCutShort : verdict;
 }
 
+bool claims_to_be_stub(int fd, uint64_t file_size) {
+  Layout layout;
+  return read_stub(fd, file_size, &layout).value_or(StubVerdict::kNotAStub) !=
+         StubVerdict::kNotAStub;
+}
+
 bool has_changed(int fd, Layout* layout) {
   Layout now;
   const Result<StubVerdict> verdict = read_stub(fd, kStubSize, &now);

@@ -88,6 +88,8 @@ Result<StubVerdict> read_stub(int fd, std::span<uint8_t> buffer, Layout* layout)
 // Decodes a file of `file_size` bytes. Of one that has not a stub's size, the first 8 bytes are read: kCutShort if they
 // are a stub's. Fails with the errno of the read.
 Result<StubVerdict> read_stub(int fd, uint64_t file_size, Layout* layout);
+// Whether such a file is a stub, intact or damaged. One that cannot be read is none.
+bool claims_to_be_stub(int fd, uint64_t file_size);
 
 // Reads the stub again. True: it says something else of the same file now, which is in `layout`. So a
 // part that did not fit is no damage: another process has begun to change the file.

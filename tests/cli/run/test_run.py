@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -11,18 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.striped_data import STRIPED_BYTES
 from harness import PRELOADED, is_mounted
-
-SIZE = 3_000_017
-
-
-@pytest.fixture
-def striped(graphlane, volume, tmp_path):
-    """A volume with the striped file `data`, and the same file in tmp_path."""
-    made = volume(depth="64K")
-    (tmp_path / "data").write_bytes(random.Random(1).randbytes(SIZE))
-    graphlane("import", tmp_path / "data", made.path)
-    return made
 
 
 @pytest.fixture(params=["--no-mount", "mount"])
@@ -43,7 +32,7 @@ def test_programs_see_the_file(graphlane, striped, way, tmp_path):
     data, plain = striped.path / "data", tmp_path / "data"
     run = lambda *words: graphlane("run", *way, "--", *words).stdout  # noqa: E731
     assert run("sha256sum", data).split()[0] == digest(plain)
-    assert run("stat", "-c", "%s", data) == f"{SIZE}\n"
+    assert run("stat", "-c", "%s", data) == f"{STRIPED_BYTES}\n"
     run("cmp", data, plain)
     run("cp", data, tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == plain.read_bytes()
@@ -64,7 +53,7 @@ def test_the_private_mount_is_seen_by_the_command_alone(graphlane, striped, fuse
     job = subprocess.Popen([graphlane.program, "run", "--", "sh", "-c",
                             f"stat -c %s {striped.path}/data; echo; read line", striped.path],
                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert job.stdout.readline() == f"{SIZE}\n"
+    assert job.stdout.readline() == f"{STRIPED_BYTES}\n"
     assert not is_mounted(striped.path)
     assert (striped.path / "data").stat().st_size == 4096
     job.communicate("go\n")
@@ -124,13 +113,13 @@ def test_signals_reach_the_command(graphlane, striped, way, tmp_path):
 
 
 def test_words_without_dashes_and_options_of_the_command(graphlane, striped, way):
-    assert graphlane("run", *way, "wc", "-c", striped.path / "data").stdout.split()[0] == str(SIZE)
+    assert graphlane("run", *way, "wc", "-c", striped.path / "data").stdout.split()[0] == str(STRIPED_BYTES)
 
 
 def test_dashes_of_the_command_are_passed_on(graphlane, striped, way):
     assert graphlane("run", *way, "echo", "a", "--", "b", cwd="/").stdout == "a -- b\n"
     read = graphlane("run", *way, "sh", "-c", 'wc -c < "$1"', "--", striped.path / "data")
-    assert read.stdout.strip() == str(SIZE)
+    assert read.stdout.strip() == str(STRIPED_BYTES)
 
 
 def test_no_volume_at_all(graphlane, way):
@@ -144,7 +133,7 @@ def test_report(graphlane, striped, way, tmp_path):
               errors="replace")
     lines = [json.loads(line) for line in report.read_text().splitlines()]
     read = sum(device["bytes_read"] for line in lines for device in line["devices"])
-    assert read == SIZE
+    assert read == STRIPED_BYTES
     result = graphlane("run", *way, "--report", "--", "cat", striped.path / "data",
                        errors="replace")
     assert "data" in result.stderr

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from harness import SANITIZED
-from test_run_volumes import show, shows, striped  # noqa: F401, fixtures
+from test_run_volumes import show, shows  # noqa: F401, fixtures
 
 # A sanitizer's runtime must be loaded first, but the preload library precedes it.
 pytestmark = pytest.mark.skipif(SANITIZED, reason="not applicable: a preload library beside a sanitizer")

@@ -3,7 +3,6 @@ stub."""
 
 import hashlib
 import os
-import random
 import shutil
 import sys
 
@@ -13,8 +12,6 @@ from harness import SANITIZED, run
 
 # A sanitizer's runtime must be loaded first, but the preload library precedes it.
 pytestmark = pytest.mark.skipif(SANITIZED, reason="not applicable: a preload library beside a sanitizer")
-
-SIZE = 1_500_017
 
 NODE = """
 const fs = require("fs"), hash = (b) => require("crypto").createHash("sha256").update(b).digest("hex");
@@ -146,14 +143,6 @@ def program(request, tmp_path_factory):
     """A program's name and its command, made once: Go's takes 15 s."""
     at = tmp_path_factory.mktemp(request.param)
     return request.param, MAKERS[request.param](at)
-
-
-@pytest.fixture
-def striped(graphlane, volume, tmp_path):
-    made = volume(depth="64K")
-    (tmp_path / "data").write_bytes(random.Random(9).randbytes(SIZE))
-    graphlane("import", tmp_path / "data", made.path)
-    return made
 
 
 def digest(tmp_path) -> str:

@@ -2,15 +2,12 @@
 preload library cannot enter, shows it: without the mount it prints a stub."""
 
 import os
-import random
 import shutil
 import subprocess
 
 import pytest
 
 from harness import run
-
-SIZE = 300_017
 
 # A static cat(1).
 SHOW = r"""
@@ -37,15 +34,6 @@ def show(tmp_path_factory):
     if made.returncode != 0:
         pytest.skip(f"not applicable: no static libc: {made.stderr}")
     return path
-
-
-@pytest.fixture
-def striped(graphlane, volume, tmp_path):
-    """A volume with the striped file `data`."""
-    made = volume(depth="64K")
-    (tmp_path / "data").write_bytes(random.Random(1).randbytes(SIZE))
-    graphlane("import", tmp_path / "data", made.path)
-    return made
 
 
 @pytest.fixture

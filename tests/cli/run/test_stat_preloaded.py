@@ -32,7 +32,7 @@ def test_of_a_mount(graphlane, striped, mount, tmp_path):
         assert sum(int(line.split()[-1]) for line in samples) == 2 * SIZE
 
 
-def test_of_a_volume_that_run_mounts(graphlane, striped, tmp_path):
+def test_of_a_volume_that_run_mounts(graphlane, fuse, striped, tmp_path):
     """Each program has a private mount. The volume's server adds them up while any of them runs."""
     keeper = subprocess.Popen([graphlane.program, "run", "--", "sh", "-c", f"cat {striped.path}/data > /dev/null; cat"],
                               stdin=subprocess.PIPE)

@@ -8,7 +8,7 @@ from commands import experiments, wait_gone
 
 from experiments.measure.comparison import Case, with_all_files
 from experiments.workloads.stored.graph import Source, Stored
-from experiments.workloads.stored.peers import BLAZE_PAGE, Blaze, Gap, Request, seconds_after
+from experiments.workloads.stored.peers import BLAZE_PAGE, Blaze, Gap, Lumos, Request, seconds_after
 from experiments.workloads.stored.workload import Algo, Made
 
 
@@ -43,6 +43,9 @@ def test_peers_are_asked_for_the_same_work(tmp_path):
     assert blaze[blaze.index("-maxIterations") + 1] == 7 and blaze[blaze.index("-epsilon") + 1] == 0
     gap = Gap(tmp_path).words(request, tmp_path)
     assert "OMP_NUM_THREADS=1" in gap and gap[gap.index("-i") + 1] == 7
+    assert Lumos(tmp_path).words(request, tmp_path)[2:] == [7, 1]
+    small, large = (Lumos(tmp_path).words(Request("pagerank", memory=size), tmp_path)[-1] for size in (1 << 20, (1 << 30) + 1))
+    assert (small, large) == (1, 2), "whole GB"
 
 
 @pytest.mark.parametrize("said, seconds", [("Average Time:        0.12345\n", 0.12345), ("nothing", None)])
