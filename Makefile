@@ -10,7 +10,8 @@
 #
 # A unit includes up to 24 sources of one target and is compiled as one file, which takes a quarter of
 # the time: most of it goes into headers. So a name in an anonymous namespace must be unique within its
-# folder. UNITY=0 compiles each source by itself, for who edits.
+# folder. Headers that most units include are precompiled (make/pch). UNITY=0 compiles each source by
+# itself, without these, for who edits.
 
 VERSION := 0.2.0
 VARIANT ?= release
@@ -71,6 +72,8 @@ endif
 WARN := -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wpointer-arith -Wcast-qual
 override CPPFLAGS += $(if $(PORTABLE),-DFMT_HEADER_ONLY) -I. -DGRAPHLANE_VERSION='"$(VERSION)"' -D_FILE_OFFSET_BITS=64
 override CXXFLAGS += -std=c++20 -pthread $(WARN) $(OPTIMIZE)
+# The compiler collects its garbage above 1 GB, which no unit reaches: 7% of its time.
+override CXXFLAGS += $(if $(findstring clang,$(CXX)),,--param ggc-min-heapsize=1000000)
 override LDFLAGS += -pthread $(filter -fsanitize=%,$(OPTIMIZE))
 
 # What the linker is asked for, by the name of the package that brings it.
@@ -88,6 +91,7 @@ PROGRAMS :=
 TESTS :=
 ENGINES :=
 OBJECTS :=
+PRECOMPILED :=
 
 archives = $(foreach lib,$(1),$(BUILD)/lib/lib$(lib).a)
 
@@ -105,7 +109,27 @@ SHARED_PARTS := share kit python
 SHARED_CODE := -fPIC -fno-semantic-interposition
 shared_sources = $(foreach part,$(SHARED_PARTS),$($(1).$(part)))
 
-# compiled FOLDER,NAME,SOURCES: sets NAME.objects, and NAME.PART.objects for each shared part.
+# precompiled SET,HEADER,FLAGS: build/VARIANT/pch/SET.h.gch, used by units that are compiled with the same flags.
+define precompiled
+PRECOMPILED += $(BUILD)/pch/$(1).h
+$(BUILD)/pch/$(1).h.gch: private override CXXFLAGS += $(3)
+$(BUILD)/pch/$(1).h.gch: make/pch/$(2).h
+	@mkdir -p $$(@D)
+	$$(call say,CXX,$$< ($(1)))
+	$(Q)cp $$< $(BUILD)/pch/$(1).h
+	$(Q)$(CXX) $$(CPPFLAGS) $$(CXXFLAGS) -MD -MP -MF $(BUILD)/pch/$(1).h.d -MT $$@ -x c++-header -o $$@ $$<
+endef
+$(eval $(call precompiled,code,common))
+$(eval $(call precompiled,share,common,$(SHARED_CODE)))
+$(eval $(call precompiled,command,common,$(COMMANDS)))
+$(eval $(call precompiled,test,test,$(TEST_CODE)))
+# with_precompiled OBJECTS,SET
+define with_precompiled
+$(if $(by_units),$(1): | $(BUILD)/pch/$(2).h.gch
+$(1): private override CXXFLAGS += -include $(BUILD)/pch/$(2).h)
+endef
+
+# compiled FOLDER,NAME,SOURCES,SET: sets NAME.objects, and NAME.PART.objects for each shared part.
 define compiled
 $(foreach part,$(SHARED_PARTS),$(eval $(2).$(part).objects := $(call objects_in,$(1),$(2)-$(part),$($(2).$(part)))))
 $(2).shared := $(foreach part,$(SHARED_PARTS),$($(2).$(part).objects))
@@ -113,6 +137,8 @@ $(2).objects := $$($(2).shared) $(call objects_in,$(1),$(2),$(filter-out $(call 
 OBJECTS += $$($(2).objects)
 $$($(2).objects): private override CXXFLAGS += $$($(2).cxxflags)
 $(if $($(2).share)$($(2).kit)$($(2).python),$$($(2).shared): private override CXXFLAGS += $(SHARED_CODE))
+$(if $(4),$$(eval $$(call with_precompiled,$$(filter-out $$($(2).shared),$$($(2).objects)),$(4))))
+$(if $(and $(4),$($(2).share)$($(2).kit)$($(2).python)),$$(eval $$(call with_precompiled,$$($(2).shared),share)))
 endef
 
 # shared_library NAME,OBJECTS,FLAGS: build/plain/lib/NAME.a and NAME.so, which exports what NAME.exports names.
@@ -129,7 +155,7 @@ $(PLAIN)/lib/$(1).so: $(2) $($(1).exports)
 endef
 
 define library
-$(call compiled,$(BUILD),$(1),$(2))
+$(call compiled,$(BUILD),$(1),$(2),code)
 $(BUILD)/lib/lib$(1).a: $$($(1).objects)
 	@mkdir -p $$(@D)
 	$$(call say,AR,$$@)
@@ -146,13 +172,13 @@ endef
 
 define program
 PROGRAMS += $(BUILD)/bin/$(1)
-$(call compiled,$(BUILD),$(1),$(2))
+$(call compiled,$(BUILD),$(1),$(2),$(if $(and $(COMMANDS),$(filter $(COMMANDS),$($(1).cxxflags))),command,code))
 $(call linked,$(BUILD)/bin/$(1),$(1),$(3))
 endef
 
 define gtest
 TESTS += $(BUILD)/tests/$(1)
-$(call compiled,$(BUILD),$(1),$(2))
+$(call compiled,$(BUILD),$(1),$(2),test)
 $$($(1).objects): private override CXXFLAGS += $(TEST_CODE)
 $(1).ldlibs += -lgtest -lgtest_main
 $(call linked,$(BUILD)/tests/$(1),$(1),$(3))
@@ -190,7 +216,7 @@ $(BUILD)/unity/%.o: $(BUILD)/unity/%.cc
 $(PLAIN)/unity/%.o: $(PLAIN)/unity/%.cc
 	$(compile)
 
--include $(OBJECTS:.o=.d)
+-include $(OBJECTS:.o=.d) $(PRECOMPILED:=.d)
 
 # `make test` and `make demo` build on all cores, unless -j says otherwise.
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOB_COUNT))

@@ -85,6 +85,11 @@ Outcome<PinnedValue> KvReader::take(uint64_t key, float hotness, PageBuffer::Fra
   return PinnedValue(view.value(at), &frame.pins);
 }
 
+uint64_t KvReader::pages_of_rest(uint64_t bytes) const {
+  const uint64_t room = store_.pages().page_bytes() - sizeof(PageHead);
+  return (bytes + room - 1) / room;
+}
+
 // A value that begins at the end of a page, with the rest from the pages that follow.
 Outcome<PinnedValue> KvReader::gather(uint64_t key, const PageView& view, uint32_t at_place,
                                       uint64_t page_index) {
@@ -101,7 +106,11 @@ Outcome<PinnedValue> KvReader::gather(uint64_t key, const PageView& view, uint32
                       key);
   }
   std::memcpy(whole.get(), begin.data(), begin.size());
-  for (size_t at = begin.size(); at < size;) {
+  for (size_t at = begin.size(), i = 0; at < size; ++i) {
+    if (i % rest_pages_max() == 0 && !store_.is_in_memory()) {
+      buffer_.add(page_index + 1, std::min(pages_of_rest(size - at), rest_pages_max()));
+      buffer_.flush();
+    }
     if (++page_index >= pages.page_count()) {
       return pages.page_error(page_index - 1, "its last value does not end");
     }
@@ -174,6 +183,18 @@ void KvReader::begin(Waiting& waiting) {
   }
   waiting.frame = *frame;
   if (waiting.frame->asks++ == 0) ++asked_;
+  // Pages that hold nothing but the rest of a value have its key in the index, too. What is left of
+  // it begins the page behind them.
+  const std::vector<uint64_t>& first_keys = store_.pages().index().first_keys;
+  uint64_t rest = 0;
+  while (rest + added_ < rest_pages_max() && page_index + rest + 1 < first_keys.size() &&
+         first_keys[page_index + rest + 1] == waiting.key) {
+    ++rest;
+  }
+  if (rest == 0) return;
+  waiting.added = static_cast<uint32_t>(rest + 1);
+  added_ += waiting.added;
+  buffer_.add(page_index + 1, waiting.added);
 }
 
 Outcome<PinnedValue> KvReader::complete(Waiting& waiting) {
@@ -181,6 +202,7 @@ Outcome<PinnedValue> KvReader::complete(Waiting& waiting) {
   if (waiting.frame == nullptr) return std::move(waiting.value);
   PageBuffer::Frame& frame = *waiting.frame;
   if (--frame.asks == 0) --asked_;
+  added_ -= waiting.added;
   if (Outcome<void> there = buffer_.wait(frame); !there) {
     unpin(&frame);
     return there.error();

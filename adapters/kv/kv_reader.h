@@ -84,6 +84,7 @@ class KvReader {
     GetTask* task = nullptr;
     PinnedValue value;                   // from the cache
     PageBuffer::Frame* frame = nullptr;  // else its page, pinned
+    uint32_t added = 0;                  // pages that were begun for the rest of a long value
     std::optional<Error> error;
   };
 
@@ -93,6 +94,9 @@ class KvReader {
   Outcome<PinnedValue> find_in_memory(uint64_t key, uint64_t page_index);
   Outcome<PinnedValue> take(uint64_t key, float hotness, PageBuffer::Frame& frame);
   Outcome<PinnedValue> gather(uint64_t key, const PageView& view, uint32_t at, uint64_t page_index);
+  uint64_t pages_of_rest(uint64_t bytes) const;
+  // The most of them on their way at once.
+  uint64_t rest_pages_max() const { return std::max(1u, buffer_.ask_max() / 2); }
   Outcome<const PageView*> view_of(uint64_t page_index, PageBuffer::Frame*& frame);
 
   KvStore& store_;
@@ -100,6 +104,7 @@ class KvReader {
   std::deque<Waiting> waiting_;  // the oldest first
   size_t begun_ = 0;             // the first of them
   uint32_t asked_ = 0;           // pages that they wait for
+  uint32_t added_ = 0;           // pages with the rests of their values
   bool waits_for_room_ = false;  // in the buffer
   KvCounts counts_;
 };

@@ -229,6 +229,16 @@ Outcome<PageBuffer::Frame*> PageBuffer::ask(uint64_t page_index) {
   return frame;
 }
 
+void PageBuffer::add(uint64_t first, uint64_t count) {
+  const uint64_t end = std::min(first + count, store_.page_count());
+  for (uint64_t page = first; page < end; ++page) {
+    if (by_page_.contains(page)) continue;
+    Frame* const frame = begin_page(page);
+    if (frame == nullptr) return;
+    frame->is_ahead = true;
+  }
+}
+
 Outcome<void> PageBuffer::wait(Frame& frame) {
   if (frame.fetch != nullptr) {
     if (frame.fetch == open_) flush();

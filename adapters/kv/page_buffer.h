@@ -61,7 +61,10 @@ class PageBuffer {
   // A frame for the page, pinned; begins to read it, together with pages beside it that are asked
   // for next. ENOMEM.
   Outcome<Frame*> ask(uint64_t page_index);
-  // Begins what ask() has put together.
+  // Adds to what ask() has put together: those of these pages that are not there. They are not
+  // pinned, so no more than half of the frames should wait for their get().
+  void add(uint64_t first, uint64_t count);
+  // Begins what ask() and add() have put together.
   void flush();
   // Waits for what ask() gave. An error: the pin is the caller's still.
   Outcome<void> wait(Frame& frame);

@@ -149,6 +149,33 @@ TEST_F(ReaderTest, SequentialGetsReadEachPageOnceAndAheadOfTheReader) {
   }
 }
 
+TEST_F(ReaderTest, ALongValueIsReadByOneOrTwoRequests) {
+  Values values;
+  for (uint64_t key = 0; key < 60; ++key) values[key] = value_of(key, 100'000 + 997 * key);
+  const auto store = open(make_store("store", values));
+  std::vector<uint64_t> keys;
+  for (uint64_t key = 0; key < 60; key += 3) keys.push_back(key);
+  KvReader one_by_one(*store, {.frames = 256}), together(*store, {.frames = 256});
+  for (const uint64_t key : keys) {
+    const auto got = one_by_one.get(key);
+    ASSERT_TRUE(got && *got);
+    EXPECT_EQ(text_of(got->bytes()), values[key]);
+  }
+  EXPECT_LE(one_by_one.counts().buffer.requests, 2 * keys.size());
+  size_t seen = 0;
+  const auto done =
+      together.multi_get(keys, {}, [&](size_t index, PinnedValue value) -> Outcome<void> {
+        EXPECT_EQ(text_of(value.bytes()), values[keys[index]]);
+        ++seen;
+        return {};
+      });
+  ASSERT_TRUE(done) << done.error().text;
+  EXPECT_EQ(seen, keys.size());
+  // One request for a value that is begun while there is room, else two.
+  EXPECT_LE(together.counts().buffer.requests, 2 * keys.size());
+  EXPECT_LE(together.counts().buffer.pages, store->pages().page_count() / 2) << "none twice";
+}
+
 TEST_F(ReaderTest, ThePagesOfTheBufferAreReusedInTheOrderTheyCame) {
   const auto store = open(make_store("store", even_values(4000)));
   const auto& first = store->pages().index().first_keys;

@@ -1,0 +1,4 @@
+// Precompiled for units of tests.
+#include <gtest/gtest.h>
+
+#include "make/pch/common.h"
