@@ -80,17 +80,33 @@ TEST(DeltaRing, KeepsTheOrderAndRefusesWhatDoesNotFit) {
   EXPECT_TRUE(in_order);
 }
 
-TEST(Termination, TakesTwoQuietWavesWithTheSameCounts) {
-  Termination one(1e-3);
-  EXPECT_FALSE(one.add_wave({.sent = 5, .received = 5, .left = 0}));
-  EXPECT_TRUE(one.add_wave({.sent = 5, .received = 5, .left = 1e-4}));
-  Termination two(1e-3);
-  EXPECT_FALSE(two.add_wave({.sent = 5, .received = 4, .left = 0}));  // one is on its way
-  EXPECT_FALSE(two.add_wave({.sent = 5, .received = 5, .left = 0}));
-  EXPECT_FALSE(two.add_wave({.sent = 7, .received = 7, .left = 0}));  // it woke another worker
-  EXPECT_FALSE(two.add_wave({.sent = 7, .received = 7, .left = 0.1}));
-  EXPECT_FALSE(two.add_wave({.sent = 7, .received = 7, .left = 0}));
-  EXPECT_TRUE(two.add_wave({.sent = 7, .received = 7, .left = 0}));
+TEST(Termination, TakesTwoQuietRounds) {
+  Termination one(1e-3), two(1e-3);
+  EXPECT_FALSE(one.add_round({.sent = 5, .received = 5, .left = 0}));
+  EXPECT_TRUE(one.add_round({.sent = 7, .received = 7, .left = 1e-4}));
+  EXPECT_FALSE(two.add_round({.sent = 5, .received = 4, .left = 0}));  // one is on its way
+  EXPECT_FALSE(two.add_round({.sent = 5, .received = 5, .left = 0}));
+  EXPECT_FALSE(two.add_round({.sent = 7, .received = 7, .left = 0.1}));
+  EXPECT_FALSE(two.add_round({.sent = 7, .received = 7, .left = 0}));
+  EXPECT_TRUE(two.add_round({.sent = 7, .received = 7, .left = 0}));
+}
+
+TEST(ExchangeTest, AnswersOfARoundAreSummedOnceAllAreThere) {
+  auto exchange = Exchange::create(2, 10);
+  ASSERT_TRUE(exchange);
+  EXPECT_EQ(exchange->answered_round(), 0u);
+  exchange->answer(0, 1, {.sent = 3, .received = 1, .left = 0.5});
+  EXPECT_EQ(exchange->answered_round(), 0u);
+  exchange->answer(1, 1, {.sent = 1, .received = 2, .left = 0.25});
+  exchange->answer(0, 2, {.sent = 4, .received = 2, .left = 0});
+  EXPECT_EQ(exchange->answered_round(), 1u);
+  const auto sum = exchange->sum_of(1);
+  ASSERT_TRUE(sum);
+  EXPECT_EQ(sum->sent, 4u);
+  EXPECT_EQ(sum->received, 3u);
+  EXPECT_EQ(sum->left, 0.75);
+  for (uint64_t round = 3; round <= 5; ++round) exchange->answer(0, round, {});
+  EXPECT_FALSE(exchange->sum_of(1)) << "overwritten";
 }
 
 TEST(WorkerProcesses, AKilledWorkerIsNamed) {

@@ -119,6 +119,39 @@ class Children {
 
 }  // namespace
 
+void Exchange::answer(unsigned w, uint64_t round, const RoundAnswer& answer) {
+  Answer& slot = workers_[w].answers[round % kAnswers];
+  slot.round.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  slot.sent.store(answer.sent, std::memory_order_relaxed);
+  slot.received.store(answer.received, std::memory_order_relaxed);
+  slot.left.store(answer.left, std::memory_order_relaxed);
+  slot.round.store(round, std::memory_order_release);
+  workers_[w].answered.store(round, std::memory_order_release);
+}
+
+uint64_t Exchange::answered_round() const {
+  uint64_t round = UINT64_MAX;
+  for (unsigned w = 0; w < worker_count_; ++w) {
+    round = std::min(round, workers_[w].answered.load(std::memory_order_acquire));
+  }
+  return round;
+}
+
+std::optional<RoundAnswer> Exchange::sum_of(uint64_t round) const {
+  RoundAnswer sum;
+  for (unsigned w = 0; w < worker_count_; ++w) {
+    const Answer& slot = workers_[w].answers[round % kAnswers];
+    if (slot.round.load(std::memory_order_acquire) != round) return std::nullopt;
+    sum.sent += slot.sent.load(std::memory_order_relaxed);
+    sum.received += slot.received.load(std::memory_order_relaxed);
+    sum.left += slot.left.load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (slot.round.load(std::memory_order_relaxed) != round) return std::nullopt;
+  }
+  return sum;
+}
+
 Outcome<void> run_processes(const WorkerProcesses& processes) {
   Children children;
   if (auto started = children.start(processes); !started) return started;

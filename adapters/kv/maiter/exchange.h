@@ -2,11 +2,11 @@
 // pair of workers, and what each worker tells of itself.
 //
 //   worker i ── ring (i, j) ──▶ worker j      one writer, one reader
-//   parent: wave 1, wave 2, …  ──▶ each worker answers once a wave: sent, received, left
+//   worker i ── answer of each round ──▶ parent: sent, received, left
 //
-// The run has ended (Mattern's four counters) when two waves in a row have the same counts, all
-// that was sent was received, and what is left is within the tolerance. Then no delta was on its
-// way during the first of them.
+// Workers take their rounds together (run_workers.h), so answers of one round are of one state of
+// the whole run. It has ended (Mattern's four counters) when two rounds in a row say that all that
+// was sent was received, and that what is left is within the tolerance.
 //
 // It is mapped before the workers are forked. Nothing in it is a pointer of one process.
 //
@@ -20,6 +20,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "adapters/graph/run_stats.h"
@@ -68,8 +69,8 @@ class DeltaRing {
   std::span<Delta> slots_;
 };
 
-// A worker's answer to a wave.
-struct WaveAnswer {
+// What a worker says at the end of a round, or the sum of all.
+struct RoundAnswer {
   uint64_t sent = 0;
   uint64_t received = 0;
   double left = 0;
@@ -79,9 +80,16 @@ class Exchange {
  public:
   static Outcome<Exchange> create(unsigned workers, uint64_t vertex_count);
 
+  // Of one round; 0: it is being written.
+  struct Answer {
+    std::atomic<uint64_t> round{0}, sent{0}, received{0};
+    std::atomic<double> left{0};
+  };
+  static constexpr uint64_t kAnswers = 4;
   struct Worker {
-    std::atomic<uint64_t> answered{0};  // the latest wave
-    WaveAnswer answer;                  // to it
+    std::atomic<uint64_t> rounds{0};    // whose deltas have been sent
+    std::atomic<uint64_t> answered{0};  // the latest round
+    Answer answers[kAnswers];           // of round r at r % kAnswers
     std::atomic<bool> has_ended{false};
     RunStats stats;
     kv::KvCounts counts;
@@ -91,13 +99,18 @@ class Exchange {
     char error_text[500] = "";
   };
   struct Parent {
-    std::atomic<uint64_t> wave{0};
     std::atomic<bool> stops{false};
   };
 
   unsigned worker_count() const { return worker_count_; }
   Parent& parent() { return *parent_; }
   Worker& worker(unsigned w) { return workers_[w]; }
+  // Round 1 and so on, by worker w at the end of each.
+  void answer(unsigned w, uint64_t round, const RoundAnswer& answer);
+  // The latest round that all workers have answered; 0: none.
+  uint64_t answered_round() const;
+  // The sum of their answers. Empty: some have gone on by kAnswers rounds meanwhile.
+  std::optional<RoundAnswer> sum_of(uint64_t round) const;
   DeltaRing ring(unsigned from, unsigned to) {
     const size_t place = size_t{from} * worker_count_ + to;
     return {ends_[place], slots_.subspan(place * ring_slots_, ring_slots_)};
@@ -117,24 +130,19 @@ class Exchange {
   std::span<double> deltas_;
 };
 
-// Termination compares the answers of one wave with those of the wave before.
+// Termination compares the answers of one round with those of the one before.
 class Termination {
  public:
   explicit Termination(double tolerance) : tolerance_(tolerance) {}
   // True: the run has ended.
-  bool add_wave(const WaveAnswer& sum) {
+  bool add_round(const RoundAnswer& sum) {
     const bool is_quiet = sum.sent == sum.received && sum.left <= tolerance_;
-    const bool has_ended =
-        is_quiet && was_quiet_ && sum.sent == before_.sent && sum.received == before_.received;
-    was_quiet_ = is_quiet;
-    before_ = sum;
-    return has_ended;
+    return std::exchange(was_quiet_, is_quiet) && is_quiet;
   }
 
  private:
   const double tolerance_;
   bool was_quiet_ = false;
-  WaveAnswer before_;
 };
 
 // Forks `count` processes, each of which runs body(worker) and ends. Waits for all; meanwhile calls

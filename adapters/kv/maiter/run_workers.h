@@ -1,9 +1,10 @@
 // A run by several worker processes, each with a part of the vertices (Maiter's workers, on one
 // machine).
 //
-// Each part is a range of vertices; all parts have about as many pages. A worker takes rounds on
-// its part and sends deltas for other parts (exchange.h). It takes in the deltas that it gets
-// between rounds, and while it waits for room.
+// Each part is a range of vertices; all parts have about as many pages. A worker takes a round on
+// its part. Deltas for other parts are added up by vertex meanwhile, and sent after it (exchange.h).
+// The next round begins when all workers' deltas of this one are there: a worker that goes on
+// without them takes small deltas one by one, and needs two to four times as many in all.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +41,8 @@ class WorkerRun final : private Outbox {
         bounds_(std::move(bounds)),
         options_(options),
         table_(exchange.values(), exchange.deltas(), Op::kIsSum),
-        boxes_(exchange.worker_count()) {}
+        pending_(exchange.deltas().size(), kNothing),
+        is_pending_((pending_.size() + kBlock - 1) / kBlock) {}
 
   // The process's exit status.
   int run() {
@@ -54,6 +56,8 @@ class WorkerRun final : private Outbox {
 
  private:
   static constexpr size_t kBoxDeltas = 512;
+  static constexpr size_t kBlock = 512;  // vertices
+  static constexpr double kNothing = Op::kIsSum ? 0 : kNothingYet;
 
   Outcome<void> work() {
     RunRequest request = options_.request;
@@ -67,11 +71,10 @@ class WorkerRun final : private Outbox {
     Engine<Op> engine(**graph, op_, table_, bounds_[self_], bounds_[self_ + 1], pool,
                       engine_options);
     while (!exchange_.parent().stops.load(std::memory_order_acquire)) {
-      const bool got_any = receive();
-      answer(engine);
       const auto went_on = engine.run_round();
       if (!went_on) return went_on.error();
-      for (unsigned to = 0; to < boxes_.size(); ++to) flush(to);
+      send_pending();
+      const bool got_any = end_round(engine);
       if (!*went_on && !got_any) std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
     Exchange::Worker& self = exchange_.worker(self_);
@@ -82,18 +85,30 @@ class WorkerRun final : private Outbox {
     return {};
   }
 
-  // All that was put into boxes has been sent when this is called.
-  void answer(const Engine<Op>& engine) {
-    Exchange::Worker& self = exchange_.worker(self_);
-    const uint64_t wave = exchange_.parent().wave.load(std::memory_order_acquire);
-    if (wave == self.answered.load(std::memory_order_relaxed)) return;
-    self.answer = {.sent = sent_, .received = received_, .left = engine.left()};
-    self.answered.store(wave, std::memory_order_release);
+  // Waits until all workers have sent their deltas of this round, and takes them in. Whether there
+  // were any.
+  bool end_round(const Engine<Op>& engine) {
+    const uint64_t round =
+        exchange_.worker(self_).rounds.fetch_add(1, std::memory_order_release) + 1;
+    bool got_any = false;
+    for (unsigned w = 0; w < exchange_.worker_count(); ++w) {
+      while (exchange_.worker(w).rounds.load(std::memory_order_acquire) < round &&
+             !exchange_.parent().stops.load(std::memory_order_acquire)) {
+        if (receive()) {
+          got_any = true;
+        } else {
+          std::this_thread::sleep_for(std::chrono::microseconds(50));
+        }
+      }
+    }
+    got_any = receive() || got_any;
+    exchange_.answer(self_, round, {.sent = sent_, .received = received_, .left = engine.left()});
+    return got_any;
   }
 
   bool receive() {
     size_t count = 0;
-    for (unsigned from = 0; from < boxes_.size(); ++from) {
+    for (unsigned from = 0; from < exchange_.worker_count(); ++from) {
       if (from == self_) continue;
       count += exchange_.ring(from, self_).read([this](const Delta& delta) {
         double& to = table_.delta(delta.vertex);
@@ -105,24 +120,40 @@ class WorkerRun final : private Outbox {
   }
 
   void send(VertexId v, double delta) override {
-    const auto to = static_cast<unsigned>(std::upper_bound(bounds_.begin(), bounds_.end(), v) -
-                                          bounds_.begin() - 1);
-    boxes_[to].push_back({v, delta});
-    if (boxes_[to].size() >= kBoxDeltas) flush(to);
+    is_pending_[v / kBlock] = 1;
+    double& to = pending_[v];
+    to = Op::kIsSum ? to + delta : std::min(to, delta);
+  }
+
+  void send_pending() {
+    std::vector<Delta> box;
+    unsigned to = 0;  // whose the deltas in the box are
+    for (size_t block = 0; block < is_pending_.size(); ++block) {
+      if (std::exchange(is_pending_[block], 0) == 0) continue;
+      const size_t end = std::min((block + 1) * kBlock, pending_.size());
+      for (size_t v = block * kBlock; v < end; ++v) {
+        const double delta = std::exchange(pending_[v], kNothing);
+        if (delta == kNothing) continue;
+        if (box.size() == kBoxDeltas || v >= bounds_[to + 1]) {
+          write(to, box);
+          box.clear();
+          while (v >= bounds_[to + 1]) ++to;
+        }
+        box.push_back({static_cast<VertexId>(v), delta});
+      }
+    }
+    write(to, box);
   }
 
   // Waits while the ring is full. Meanwhile it takes in deltas of others, so that they do not wait
   // for it.
-  void flush(unsigned to) {
-    std::span<const Delta> box = boxes_[to];
-    while (!box.empty()) {
+  void write(unsigned to, std::span<const Delta> box) {
+    while (!box.empty() && !exchange_.parent().stops.load(std::memory_order_relaxed)) {
       const size_t count = exchange_.ring(self_, to).write(box);
       sent_ += count;
       box = box.subspan(count);
-      if (box.empty() || exchange_.parent().stops.load(std::memory_order_relaxed)) break;
       if (count == 0 && !receive()) std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
-    boxes_[to].clear();
   }
 
   const Op& op_;
@@ -131,7 +162,8 @@ class WorkerRun final : private Outbox {
   const std::vector<uint64_t> bounds_;
   const RunOptions& options_;
   StateTable table_;
-  std::vector<std::vector<Delta>> boxes_;  // by worker
+  std::vector<double> pending_;      // of this round, by vertex of other parts
+  std::vector<uint8_t> is_pending_;  // by block of vertices: 1 if any is
   uint64_t sent_ = 0;
   uint64_t received_ = 0;
 };
@@ -161,23 +193,18 @@ Outcome<Finished> run_by_workers(const Op& op, const Pages& pages, const RunOpti
   const std::vector<uint64_t> bounds = part_bounds(pages.store(Direction::kOut), count, workers);
   const double left_at_first = table.left(0, count);
   Termination termination(options.tolerance);
-  uint64_t wave = 0;
+  uint64_t seen = 0;
   const auto tick = [&]() -> Outcome<void> {
-    WaveAnswer sum;
-    for (unsigned w = 0; w < workers; ++w) {
-      const Exchange::Worker& worker = exchange->worker(w);
-      if (worker.answered.load(std::memory_order_acquire) != wave) return {};
-      sum.sent += worker.answer.sent;
-      sum.received += worker.answer.received;
-      sum.left += worker.answer.left;
-    }
-    if (wave > 0 && termination.add_wave(sum)) {
+    const uint64_t round = exchange->answered_round();
+    const auto sum = round > seen ? exchange->sum_of(round) : std::nullopt;
+    if (!sum) return {};
+    seen = round;
+    if (termination.add_round(*sum)) {
       exchange->parent().stops.store(true, std::memory_order_release);
     }
-    if (!(sum.left < 1e6 * (1 + left_at_first))) {
+    if (!(sum->left < 1e6 * (1 + left_at_first))) {
       return make_error(EINVAL, "{}: does not converge: a smaller --alpha does", options.name);
     }
-    exchange->parent().wave.store(++wave, std::memory_order_release);
     return {};
   };
   const auto describe = [&](unsigned w) -> std::optional<Error> {
