@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """run.py PROGRAM: every target of tests/fuzz for $FUZZ_SECONDS (30), two at a time, beginning with
 tests/fuzz/corpus. Crashing inputs stay in build/crashes; exit status 1. $FUZZ_SEED says which inputs
-are made; without it they are others each time."""
+are made; without it they are others each time. $FUZZ_COUNT is for a part of the targets: so many, from
+the one with the number $FUZZ_FIRST on."""
 
 import os
 import random
@@ -16,9 +17,12 @@ AT_ONCE = 2
 SPARE_SECONDS = 60
 
 
-def targets(program: str) -> list[str]:
+def targets() -> list[str]:
     """The targets, one for each folder of the corpus."""
-    return sorted(path.name for path in CORPUS.iterdir())
+    names = sorted(path.name for path in CORPUS.iterdir())
+    first = int(os.environ.get("FUZZ_FIRST", "0")) % len(names)
+    count = int(os.environ.get("FUZZ_COUNT", len(names)))
+    return (names[first:] + names[:first])[:count]
 
 
 def fuzz(program: str, target: str, seconds: float, seed: int, crashes: Path) -> subprocess.CompletedProcess:
@@ -38,7 +42,7 @@ def main() -> int:
     print(f"seed {seed}, {seconds:g} s each, {AT_ONCE} at a time", flush=True)
     failed = 0
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        names = targets(program)
+        names = targets()
         for name, done in zip(names, pool.map(
                 lambda name: fuzz(program, name, seconds, seed, crashes), names), strict=True):
             said = done.stdout.strip().splitlines()

@@ -69,7 +69,7 @@ class DeltaRing {
   std::span<Delta> slots_;
 };
 
-// What a worker says at the end of a round, or the sum of all.
+// A worker's counts at the end of a round, or the sum of all workers'.
 struct RoundAnswer {
   uint64_t sent = 0;
   uint64_t received = 0;
@@ -80,14 +80,14 @@ class Exchange {
  public:
   static Outcome<Exchange> create(unsigned workers, uint64_t vertex_count);
 
-  // Of one round; 0: it is being written.
+  // The answer to one round; `round` is 0 while it is being written.
   struct Answer {
     std::atomic<uint64_t> round{0}, sent{0}, received{0};
     std::atomic<double> left{0};
   };
   static constexpr uint64_t kAnswers = 4;
   struct Worker {
-    std::atomic<uint64_t> rounds{0};    // whose deltas have been sent
+    std::atomic<uint64_t> rounds{0};    // rounds with all deltas sent
     std::atomic<uint64_t> answered{0};  // the latest round
     Answer answers[kAnswers];           // of round r at r % kAnswers
     std::atomic<bool> has_ended{false};

@@ -127,7 +127,7 @@ class WorkerRun final : private Outbox {
 
   void send_pending() {
     std::vector<Delta> box;
-    unsigned to = 0;  // whose the deltas in the box are
+    unsigned to = 0;  // the receiver of the box
     for (size_t block = 0; block < is_pending_.size(); ++block) {
       if (std::exchange(is_pending_[block], 0) == 0) continue;
       const size_t end = std::min((block + 1) * kBlock, pending_.size());
