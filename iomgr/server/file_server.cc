@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -32,7 +31,6 @@ constexpr size_t kWriteLinksMax = 128;
 // Messages of one user that are answered before the other users' turn.
 constexpr size_t kTurnMax = 4;
 constexpr int kSilencePollMs = 100;
-constexpr int kNiceness = -10;
 // The pause before the server accepts again after it ran out of descriptors.
 constexpr int kShortageMs = 20;
 
@@ -163,9 +161,6 @@ FileServer::~FileServer() {
 }
 
 void FileServer::run() {
-  // This thread alone gets the priority, so that programs that flood the server with connections do
-  // not also keep it from a processor. Fails unless root, and without harm.
-  (void)::setpriority(PRIO_PROCESS, 0, kNiceness);
   auto tidied = Clock::now();
   while (wait()) {
     if (Clock::now() - tidied >= kTidyInterval) {

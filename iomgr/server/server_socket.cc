@@ -10,8 +10,9 @@
 namespace graphlane {
 namespace {
 
-// Connections wait here until they are accepted, also behind a client that floods the server.
-constexpr int kBacklog = 1024;
+// Connections that wait to be accepted. A client connects and blocks while there are so many. More would
+// be more to wait for behind a client that floods the server.
+constexpr int kBacklog = 64;
 
 Fd make_socket(int flags) {
   return Fd(
