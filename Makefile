@@ -123,9 +123,10 @@ $(eval $(call precompiled,code,common))
 $(eval $(call precompiled,share,common,$(SHARED_CODE)))
 $(eval $(call precompiled,command,common,$(COMMANDS)))
 $(eval $(call precompiled,test,test,$(TEST_CODE)))
-# with_precompiled OBJECTS,SET
+# with_precompiled OBJECTS,SET: for the release variant. Without optimization, <emmintrin.h> within a precompiled header does
+# not compile where a source wants its functions.
 define with_precompiled
-$(if $(by_units),$(1): | $(BUILD)/pch/$(2).h.gch
+$(if $(and $(by_units),$(filter release,$(VARIANT))),$(1): | $(BUILD)/pch/$(2).h.gch
 $(1): private override CXXFLAGS += -include $(BUILD)/pch/$(2).h)
 endef
 
