@@ -10,9 +10,9 @@
 namespace graphlane {
 namespace {
 
-// Connections that wait to be accepted. A client connects and blocks while there are so many. More would
-// be more to wait for behind a client that floods the server.
-constexpr int kBacklog = 64;
+// Connections that wait to be accepted. With more, a client would wait longer behind one that floods
+// the server; with fewer, one user's programs would keep another's out while the server is busy.
+constexpr int kBacklog = 256;
 
 Fd make_socket(int flags) {
   return Fd(

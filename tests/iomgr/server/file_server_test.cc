@@ -115,7 +115,7 @@ class FileServerUsersTest : public ::testing::Test {
 
 TEST_F(FileServerUsersTest, AGreedyUserIsAnsweredInTurn) {
   std::vector<Fd> flood;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 200; ++i) {
     flood.push_back(connect_as(kOther));
     ask(flood.back());
   }
