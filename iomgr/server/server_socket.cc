@@ -10,8 +10,9 @@
 namespace graphlane {
 namespace {
 
-// Connections that wait to be accepted. With more, a client would wait longer behind one that floods
-// the server; with fewer, one user's programs would keep another's out while the server is busy.
+// Connections that wait to be accepted. With more, a client would wait longer behind one that
+// floods the server; with fewer, one user's programs would keep another's out while the server is
+// busy.
 constexpr int kBacklog = 256;
 
 Fd make_socket(int flags) {
