@@ -61,7 +61,7 @@ Outcome<void> ByteColumn::check(const std::string& what, uint64_t base, ColumnSt
     const uint64_t offset = static_cast<uint64_t>(static_cast<const uint8_t*>(at) - values_);
     return make_error(EIO, "{}: byte {}: {}", what, base + offset, reason);
   };
-  const size_t hint_count = (count_ >> kHintShift) + 2;
+  const size_t hint_count = count_ / kHintItems + 1;
   hints_.reserve(hint_count);
   uint64_t t = 0;
   for (uint64_t first = 0; first < count_; first += kGroup) {
@@ -69,7 +69,7 @@ Outcome<void> ByteColumn::check(const std::string& what, uint64_t base, ColumnSt
       return bad(starts_ + first / kGroup, "not the sum of the lists before");
     }
     if (derives) derived_starts_.push_back(total_);
-    if (first % (uint64_t{1} << kHintShift) == 0) hints_.push_back(static_cast<uint32_t>(t));
+    if (first % kHintItems == 0) hints_.push_back(static_cast<uint32_t>(t));
     const uint64_t end = std::min(first + kGroup, count_);
     uint64_t sum = 0;
     for (uint64_t i = first; i < end; ++i) {

@@ -12,6 +12,7 @@
 // Threads: does not change once it is parsed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -58,6 +59,8 @@ class ByteColumn {
  private:
   // The sum of [first, end), within a group.
   uint64_t sum(uint64_t first, uint64_t end) const;
+  // How many of the first `count` items of the group are in the table.
+  uint64_t long_in(uint64_t group, uint64_t count) const;
   // The place in the table where the items from `item` on begin.
   uint64_t table_from(uint64_t item) const;
   // The excess of `count` items' numbers over the 255 that stand for them, from `first` up to
@@ -66,7 +69,17 @@ class ByteColumn {
   const uint64_t* starts() const { return starts_ != nullptr ? starts_ : derived_starts_.data(); }
   Outcome<void> check(const std::string& what, uint64_t base, ColumnStarts starts);
 
-  static constexpr unsigned kHintShift = 12;
+  static constexpr uint64_t kHintItems = 128;
+#if defined(__SSE2__)
+  // From kMask + kGroup - n on: n bytes that are set, and then none. The values are padded, so that
+  // a whole group can be loaded.
+  alignas(32) static constexpr uint8_t kMask[2 * kGroup] = {
+      255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+      255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+  static __m128i load(const uint8_t* at) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  }
+#endif
 
   uint64_t count_ = 0;
   uint64_t total_ = 0;
@@ -76,7 +89,7 @@ class ByteColumn {
   std::vector<uint64_t> derived_starts_;
   const uint32_t* table_items_ = nullptr;
   const uint64_t* table_values_ = nullptr;
-  std::vector<uint32_t> hints_;  // table_from() of every 4096th item, and the end
+  std::vector<uint32_t> hints_;  // table_from() of every 128th item
 };
 
 // Makes a column, item after item.
@@ -103,18 +116,28 @@ class ByteColumnBuilder {
   std::vector<uint64_t> table_values_;
 };
 
+inline uint64_t ByteColumn::long_in(uint64_t group, uint64_t count) const {
+  const uint8_t* const values = values_ + group * kGroup;  // padded to whole groups
+#if defined(__SSE2__)
+  const uint8_t* const mask = kMask + kGroup - count;
+  const auto longs = [&](uint64_t at) {
+    const __m128i is_long = _mm_cmpeq_epi8(load(values + at), _mm_set1_epi8(-1));
+    return _mm_sub_epi8(_mm_setzero_si128(), _mm_and_si128(is_long, load(mask + at)));
+  };
+  const __m128i counts = _mm_sad_epu8(_mm_add_epi8(longs(0), longs(16)), _mm_setzero_si128());
+  return static_cast<uint64_t>(_mm_cvtsi128_si64(counts) +
+                               _mm_cvtsi128_si64(_mm_unpackhi_epi64(counts, counts)));
+#else
+  return static_cast<uint64_t>(std::count(values, values + count, kInTable));
+#endif
+}
+
 inline uint64_t ByteColumn::table_from(uint64_t item) const {
-  uint64_t low = hints_[item >> kHintShift];
-  uint64_t high = hints_[(item >> kHintShift) + 1];
-  while (low < high) {
-    const uint64_t middle = (low + high) / 2;
-    if (table_items_[middle] < item) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
+  uint64_t from = hints_[item / kHintItems];
+  for (uint64_t group = item / kHintItems * (kHintItems / kGroup); group < item / kGroup; ++group) {
+    from += long_in(group, kGroup);
   }
-  return low;
+  return item % kGroup == 0 ? from : from + long_in(item / kGroup, item % kGroup);
 }
 
 inline uint64_t ByteColumn::excess(uint64_t first, uint64_t end) const {
@@ -127,33 +150,26 @@ inline uint64_t ByteColumn::excess(uint64_t first, uint64_t end) const {
 
 inline uint64_t ByteColumn::sum(uint64_t first, uint64_t end) const {
 #if defined(__SSE2__)
-  // The values are padded, so that a whole group can be loaded.
-  alignas(32) static constexpr uint8_t kMask[2 * kGroup] = {
-      255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-      255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
   if (first == end) return 0;
-  const auto load = [](const uint8_t* at) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-  };
   const uint8_t* const mask = kMask + kGroup - (end - first);
   const __m128i low = _mm_and_si128(load(values_ + first), load(mask));
   const __m128i high = _mm_and_si128(load(values_ + first + 16), load(mask + 16));
   const __m128i zero = _mm_setzero_si128();
   const __m128i sums = _mm_add_epi64(_mm_sad_epu8(low, zero), _mm_sad_epu8(high, zero));
   const __m128i all = _mm_set1_epi8(-1);
-  const bool in_table =
+  const bool has_long =
       _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(low, all), _mm_cmpeq_epi8(high, all))) != 0;
   const uint64_t sum = static_cast<uint64_t>(_mm_cvtsi128_si64(sums)) +
                        static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_unpackhi_epi64(sums, sums)));
 #else
   uint64_t sum = 0;
-  bool in_table = false;
+  bool has_long = false;
   for (uint64_t i = first; i < end; ++i) {
     sum += values_[i];
-    in_table |= values_[i] == kInTable;
+    has_long |= values_[i] == kInTable;
   }
 #endif
-  return in_table ? sum + excess(first, end) : sum;
+  return has_long ? sum + excess(first, end) : sum;
 }
 
 }  // namespace graphlane
