@@ -165,19 +165,6 @@ void PageBuffer::flush() {
 }
 
 // Those of [first, first + count) that are not there.
-void PageBuffer::fetch_ahead(uint64_t first, uint32_t count, bool first_is_asked) {
-  const uint64_t end = std::min(first + count, store_.page_count());
-  bool is_first = !first_is_asked;
-  for (uint64_t page = first + (first_is_asked ? 1 : 0); page < end; ++page) {
-    if (by_page_.contains(page)) continue;
-    Frame* const frame = begin_page(page);
-    if (frame == nullptr) break;
-    frame->is_ahead = true;
-    frame->is_first_of_window = is_first;
-    is_first = false;
-  }
-}
-
 Outcome<PageBuffer::Frame*> PageBuffer::get(uint64_t page_index) {
   Frame* frame = find(page_index);
   if (frame == nullptr) {
@@ -186,7 +173,7 @@ Outcome<PageBuffer::Frame*> PageBuffer::get(uint64_t page_index) {
     if (frame == nullptr) return make_error(ENOMEM, "{}: no memory for a page", store_.path());
     frame->pins.fetch_add(1, std::memory_order_relaxed);
     if (depth_ > 0) {
-      fetch_ahead(page_index, depth_ + 1, true);
+      add(page_index + 1, depth_);
       // The one behind the page that was missed tells whether reading goes on.
       if (Frame* const next = find(page_index + 1); next != nullptr && next->is_ahead) {
         next->is_first_of_window = true;
@@ -203,7 +190,9 @@ Outcome<PageBuffer::Frame*> PageBuffer::get(uint64_t page_index) {
         // Behind the window that begins here.
         uint64_t next = page_index + 1;
         while (next <= page_index + depth_ + 1 && by_page_.contains(next)) ++next;
-        fetch_ahead(next, depth_ + 1, false);
+        if (Frame* const first = add(next, depth_ + 1); first != nullptr) {
+          first->is_first_of_window = true;
+        }
         flush();
       }
     }
@@ -229,14 +218,17 @@ Outcome<PageBuffer::Frame*> PageBuffer::ask(uint64_t page_index) {
   return frame;
 }
 
-void PageBuffer::add(uint64_t first, uint64_t count) {
+PageBuffer::Frame* PageBuffer::add(uint64_t first, uint64_t count) {
   const uint64_t end = std::min(first + count, store_.page_count());
+  Frame* first_begun = nullptr;
   for (uint64_t page = first; page < end; ++page) {
     if (by_page_.contains(page)) continue;
     Frame* const frame = begin_page(page);
-    if (frame == nullptr) return;
+    if (frame == nullptr) break;
     frame->is_ahead = true;
+    if (first_begun == nullptr) first_begun = frame;
   }
+  return first_begun;
 }
 
 Outcome<void> PageBuffer::wait(Frame& frame) {

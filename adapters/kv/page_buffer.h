@@ -62,8 +62,9 @@ class PageBuffer {
   // for next. ENOMEM.
   Outcome<Frame*> ask(uint64_t page_index);
   // Adds to what ask() has put together: those of these pages that are not there. They are not
-  // pinned, so no more than half of the frames should wait for their get().
-  void add(uint64_t first, uint64_t count);
+  // pinned, so no more than half of the frames should wait for their get(). Returns the frame of
+  // the first page that it added, or null.
+  Frame* add(uint64_t first, uint64_t count);
   // Begins what ask() and add() have put together.
   void flush();
   // Waits for what ask() gave. An error: the pin is the caller's still.
@@ -78,7 +79,6 @@ class PageBuffer {
   Frame* find(uint64_t page_index);
   Frame* take_frame();
   Frame* begin_page(uint64_t page_index);
-  void fetch_ahead(uint64_t first, uint32_t count, bool first_is_asked);
   Outcome<void> finish(Frame& frame);
   Outcome<void> read_alone(Frame& frame);
   void forget(Frame& frame);
