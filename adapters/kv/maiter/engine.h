@@ -30,6 +30,8 @@ namespace graphlane::maiter {
 class Outbox {
  public:
   virtual void send(VertexId v, double delta) = 0;
+  // Called a few times in a round: what was sent until now goes, and what has come is taken in.
+  virtual void exchange() = 0;
 
  protected:
   ~Outbox() = default;
@@ -84,16 +86,14 @@ class Engine {
     table_.select(begin_, end_, std::max<uint64_t>(1, static_cast<uint64_t>(wanted)),
                   options_.least, chosen_);
     if (chosen_.empty()) return false;
-    std::atomic<size_t> next{0};
-    const size_t block = std::clamp<size_t>(chosen_.size() / (8 * pool_.size()), 1, 4096);
-    if (chosen_.size() < 256) {
-      runs_[0]->run(chosen_, next, chosen_.size(), false);
-    } else {
-      pool_.run(
-          [&](unsigned worker) { runs_[worker]->run(chosen_, next, block, pool_.size() > 1); });
-    }
-    for (const auto& run : runs_) {
-      if (run->error) return *run->error;
+    const size_t pieces = options_.outbox != nullptr ? kExchanges : 1;
+    for (size_t i = 0; i < pieces; ++i) {
+      const size_t begin = chosen_.size() * i / pieces;
+      const size_t end = chosen_.size() * (i + 1) / pieces;
+      if (Outcome<void> done = run_on(std::span(chosen_).subspan(begin, end - begin)); !done) {
+        return done.error();
+      }
+      if (options_.outbox != nullptr) options_.outbox->exchange();
     }
     ++rounds_;
     return true;
@@ -122,6 +122,23 @@ class Engine {
   }
 
  private:
+  static constexpr size_t kExchanges = 4;  // with other workers, in a round
+
+  Outcome<void> run_on(std::span<const uint32_t> chosen) {
+    std::atomic<size_t> next{0};
+    const size_t block = std::clamp<size_t>(chosen.size() / (8 * pool_.size()), 1, 4096);
+    if (chosen.size() < 256) {
+      runs_[0]->run(chosen, next, std::max<size_t>(1, chosen.size()), false);
+    } else {
+      pool_.run(
+          [&](unsigned worker) { runs_[worker]->run(chosen, next, block, pool_.size() > 1); });
+    }
+    for (const auto& run : runs_) {
+      if (run->error) return *run->error;
+    }
+    return {};
+  }
+
   // One thread's gets.
   class Run final : public kv::GetTask {
    public:
