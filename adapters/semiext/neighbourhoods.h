@@ -1,12 +1,17 @@
 // Neighbourhoods: the vertices of one worker whose programs look at their neighbours' lists.
 //
-//   open(v, members)   v wants the lists of these members
+//   begin(v)           requests v's own list, now or when others are closed: memory is bounded
+//   open(v, members)   v wants the lists of these members; or leave(v)
 //   ask(v)             requests some of them: all lists of a vertex with a million neighbours would fill memory
 //   done(v)            one has come: requests the next, or closes the neighbourhood
 //
 // Threads: a worker's own.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <deque>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -15,99 +20,180 @@
 
 namespace graphlane::semiext {
 
+// The members of a neighbourhood, found by their vertex: a hash table with linear probing, at most
+// half full. Most vertices of most lists are no members, so a filter of 16 to 32 bits a member is
+// asked first, and without a branch.
+class MemberTable {
+ public:
+  struct Member {
+    VertexId vertex = kNoVertex;
+    uint32_t arcs = 0;    // as in Neighbour
+    uint32_t degree = 0;  // of the whole graph, in both directions; at most UINT32_MAX
+    uint32_t list = 0;    // the latest list that it was in
+  };
+
+  MemberTable() = default;
+  MemberTable(const Graph& graph, const std::vector<Neighbour>& members)
+      : size_bits_(static_cast<unsigned>(std::bit_width(members.size() * 2 + 1))),
+        members_(size_t{1} << size_bits_),
+        filter_((members_.size() * kFilterBits + 63) / 64) {
+    for (const Neighbour& member : members) {
+      find(member.vertex) = {member.vertex, member.arcs, degree_of(graph, member.vertex), 0};
+      const uint64_t bit = filter_bit(member.vertex);
+      filter_[bit / 64] |= uint64_t{1} << bit % 64;
+    }
+  }
+
+  static uint32_t degree_of(const Graph& graph, VertexId v) {
+    return static_cast<uint32_t>(std::min<uint64_t>(graph.degree(v, EdgeSide::kBoth), UINT32_MAX));
+  }
+
+  // The member, or the free place for it.
+  Member& find(VertexId v) {
+    size_t at = hash(v) >> (64 - size_bits_);
+    while (members_[at].vertex != v && members_[at].vertex != kNoVertex) {
+      at = (at + 1) & (members_.size() - 1);
+    }
+    return members_[at];
+  }
+
+  // Calls hit(member, arcs, is_first) for each member in the list but its owner. `arcs`: between the
+  // two, 1 or 2. With 1 there may be another call for the other direction, with is_first false.
+  template <class Hit>
+  void for_members_in(const ListView& list, const Hit& hit) {
+    constexpr size_t kBlock = 512;
+    std::array<VertexId, kBlock> maybe;
+    ++list_;
+    const uint32_t arcs = list.side == EdgeSide::kBoth ? 1 : 2;
+    for (std::span<const VertexId> side : {list.neighbours, list.in_neighbours}) {
+      VertexId last = list.owner;
+      while (!side.empty()) {
+        size_t count = 0;
+        for (const VertexId w : side.first(std::min(kBlock, side.size()))) {
+          const uint64_t bit = filter_bit(w);
+          maybe[count] = w;
+          count += filter_[bit / 64] >> bit % 64 & 1;
+        }
+        side = side.subspan(std::min(kBlock, side.size()));
+        for (const VertexId w : std::span(maybe).first(count)) {
+          Member& member = find(w);
+          if (member.vertex != w || w == last || w == list.owner) continue;
+          last = w;  // duplicates lie beside one another
+          hit(std::as_const(member), arcs, std::exchange(member.list, list_) != list_);
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr uint64_t kFilterBits = 8;  // for each place
+  static uint64_t hash(VertexId v) { return v * uint64_t{0x9E3779B97F4A7C15}; }
+  uint64_t filter_bit(VertexId v) const { return hash(v) >> (64 - 3 - size_bits_); }
+
+  unsigned size_bits_ = 1;
+  uint32_t list_ = 0;  // the number of the present list
+  std::vector<Member> members_ = std::vector<Member>(2);
+  std::vector<uint64_t> filter_ = std::vector<uint64_t>(1);
+};
+
 class Neighbourhoods {
  public:
   struct Open {
-    std::vector<Neighbour> members;  // ascending
-    uint64_t count = 0;              // the program's own
+    std::vector<VertexId> members;  // ascending
+    MemberTable table;
+    uint64_t count = 0;  // the program's own
     size_t asked = 0;
     size_t pending = 0;
   };
 
-  Open& open(VertexId v, std::vector<Neighbour> members) {
+  // Requests the list of v, of both sides, which must be followed by open() or leave().
+  template <class Context>
+  void begin(Context& ctx, VertexId v) {
+    waiting_.push_back(v);
+    begin_waiting(ctx);
+  }
+  template <class Context>
+  void leave(Context& ctx, VertexId v) {
+    bytes_ -= bytes_before_open(ctx, v);
+    begin_waiting(ctx);
+  }
+  // Requests the members' lists in [begin, end). False: there are none, and the neighbourhood is
+  // closed.
+  template <class Context>
+  bool open(Context& ctx, VertexId v, const std::vector<Neighbour>& members, VertexId begin,
+            VertexId end) {
     Open& made = open_[v];
     made = {};
-    made.members = std::move(members);
-    return made;
+    bytes_ -= bytes_before_open(ctx, v);
+    bytes_ += table_bytes(members.size());
+    for (const Neighbour& member : members) made.members.push_back(member.vertex);
+    made.table = MemberTable(ctx.graph(), members);
+    return ask(ctx, v, made, begin, end);
   }
   Open& at(VertexId v) { return open_.at(v); }
-
-  // Requests those in [begin, end). False: there is none, and the neighbourhood is closed.
+  // The list of `member` has come. Returns as open() does.
   template <class Context>
-  bool ask(Context& ctx, VertexId v, VertexId begin, VertexId end) {
+  bool done(Context& ctx, VertexId v, VertexId member, VertexId begin, VertexId end) {
     Open& own = open_.at(v);
-    while (own.pending < kAskedMax && own.asked < own.members.size()) {
-      const VertexId member = own.members[own.asked++].vertex;
-      if (member < begin || member >= end) continue;
-      ctx.request_vertex(v, member, EdgeSide::kBoth);
-      ++own.pending;
-    }
-    if (own.pending > 0) return true;
-    open_.erase(v);
-    return false;
-  }
-  template <class Context>
-  bool done(Context& ctx, VertexId v, VertexId begin, VertexId end) {
-    return --open_.at(v).pending > kAskedMax / 2 || ask(ctx, v, begin, end);
+    bytes_ -= ask_bytes(ctx, member);
+    return --own.pending > kAskedMax / 2 || ask(ctx, v, own, begin, end);
   }
 
  private:
-  static constexpr size_t kAskedMax = 2048;
+  static constexpr size_t kAskedMax = 512;
+  static constexpr uint64_t kBytesMax = 32 << 20;  // unless each has only one list asked for
+
+  // A table has up to four places for each member, and a byte of filter for each place.
+  static uint64_t table_bytes(uint64_t members) {
+    return members * (sizeof(VertexId) + 4 * (sizeof(MemberTable::Member) + 1));
+  }
+  // A list is asked for by its sides, and the one that comes first is kept.
+  template <class Context>
+  static uint64_t ask_bytes(Context& ctx, VertexId v) {
+    return 256 + ctx.graph().degree(v, EdgeSide::kBoth) * sizeof(VertexId);
+  }
+  template <class Context>
+  static uint64_t bytes_before_open(Context& ctx, VertexId v) {
+    return ask_bytes(ctx, v) + table_bytes(ctx.graph().degree(v, EdgeSide::kBoth));
+  }
+
+  template <class Context>
+  void begin_waiting(Context& ctx) {
+    if (bytes_ > kBytesMax / 2 && !is_filling_) return;
+    is_filling_ = true;
+    while (!waiting_.empty() && is_filling_) {
+      const VertexId v = waiting_.front();
+      const uint64_t bytes = bytes_before_open(ctx, v);
+      is_filling_ = bytes_ == 0 || bytes_ + bytes <= kBytesMax;
+      if (!is_filling_) break;
+      waiting_.pop_front();
+      bytes_ += bytes;
+      ctx.request_vertex(v, v, EdgeSide::kBoth);
+    }
+  }
+
+  template <class Context>
+  bool ask(Context& ctx, VertexId v, Open& own, VertexId begin, VertexId end) {
+    for (; own.pending < kAskedMax && own.asked < own.members.size(); ++own.asked) {
+      const VertexId member = own.members[own.asked];
+      if (member < begin || member >= end) continue;
+      const uint64_t bytes = ask_bytes(ctx, member);
+      if (own.pending > 0 && bytes_ + bytes > kBytesMax) break;
+      bytes_ += bytes;
+      ++own.pending;
+      ctx.request_vertex(v, member, EdgeSide::kBoth);
+    }
+    if (own.pending > 0) return true;
+    bytes_ -= table_bytes(own.members.size());
+    open_.erase(v);
+    begin_waiting(ctx);
+    return false;
+  }
+
   std::unordered_map<VertexId, Open> open_;
+  std::deque<VertexId> waiting_;
+  uint64_t bytes_ = 0;      // of those that have begun
+  bool is_filling_ = true;  // until kBytesMax; then again from half of it
 };
-
-// The first place from `from` on with a value of `value` or more; both ascend. Steps double, as one
-// of two lists is often much longer.
-template <class ValueAt>
-size_t advance_to(size_t from, size_t size, uint64_t value, const ValueAt& value_at) {
-  size_t step = 1, to = from;
-  while (to < size && value_at(to) < value) {
-    from = to + 1;
-    to += step;
-    step *= 2;
-  }
-  to = std::min(to, size);
-  while (from < to) {
-    const size_t middle = from + (to - from) / 2;
-    if (value_at(middle) < value) {
-      from = middle + 1;
-    } else {
-      to = middle;
-    }
-  }
-  return from;
-}
-
-// Calls hit(i, arcs) for each member that is a neighbour of u by `list`, but not for u itself.
-// `arcs` is as in merge_neighbours(). `scratch` is memory of the caller.
-template <class Hit>
-void intersect(const std::vector<Neighbour>& members, VertexId u, const ListView& list,
-               std::vector<Neighbour>& scratch, const Hit& hit) {
-  const auto member_at = [&](size_t i) -> uint64_t { return members[i].vertex; };
-  const auto walk = [&](size_t size, const auto& value_at, const auto& arcs_at) {
-    for (size_t i = 0, j = 0; i < members.size() && j < size;) {
-      const uint64_t a = members[i].vertex, b = value_at(j);
-      if (a < b) {
-        i = advance_to(i + 1, members.size(), b, member_at);
-      } else if (b < a) {
-        j = advance_to(j + 1, size, a, value_at);
-      } else {
-        if (a != u) hit(i, arcs_at(j));
-        ++i;  // duplicates in the list are passed over: the next member is larger
-      }
-    }
-  };
-  if (list.side != EdgeSide::kBoth) {
-    const std::span<const VertexId> neighbours = list.neighbours;
-    walk(
-        neighbours.size(), [&](size_t j) -> uint64_t { return neighbours[j]; },
-        [](size_t) { return 2u; });
-    return;
-  }
-  merge_neighbours(u, list, scratch);
-  walk(
-      scratch.size(), [&](size_t j) -> uint64_t { return scratch[j].vertex; },
-      [&](size_t j) { return scratch[j].arcs; });
-}
 
 }  // namespace graphlane::semiext

@@ -12,7 +12,7 @@ namespace {
 class LargestScans {
  public:
   LargestScans(const Graph& graph, WorkerPool& pool)
-      : graph_(graph), scan_(graph.vertex_count()), workers_(pool) {}
+      : graph_(graph), scan_(graph.vertex_count()), neighbourhoods_(pool) {}
 
   static EngineOptions options(const Graph& graph) {
     EngineOptions options{.running_max = 1000,
@@ -29,33 +29,33 @@ class LargestScans {
   }
 
   void run(Engine<LargestScans>::Context& ctx, VertexId v) {
-    if (could_count(graph_.degree(v, EdgeSide::kBoth))) ctx.request_vertex(v, v, EdgeSide::kBoth);
+    if (could_count(graph_.degree(v, EdgeSide::kBoth))) {
+      neighbourhoods_[ctx.worker()].begin(ctx, v);
+    }
   }
 
   void run_on_vertex(Engine<LargestScans>::Context& ctx, VertexId v, const ListView& list) {
-    Worker& own = workers_[ctx.worker()];
+    Neighbourhoods& own = neighbourhoods_[ctx.worker()];
     if (list.owner == v) {
       std::vector<Neighbour> members;
       merge_neighbours(v, list, members);
-      if (members.empty() || !could_count(members.size())) return;
-      own.neighbourhoods.open(v, std::move(members));
-      own.neighbourhoods.ask(ctx, v, 0, kNoVertex);
+      if (members.empty() || !could_count(members.size())) {
+        return own.leave(ctx, v);
+      }
+      own.open(ctx, v, members, 0, kNoVertex);
       return;
     }
-    Neighbourhoods::Open& open = own.neighbourhoods.at(v);
-    intersect(open.members, list.owner, list, own.scratch, [&](size_t, uint32_t) { ++open.count; });
+    Neighbourhoods::Open& open = own.at(v);
+    open.table.for_members_in(list, [&](const MemberTable::Member&, uint32_t, bool is_first) {
+      open.count += is_first ? 1 : 0;
+    });
     const uint64_t edges = open.members.size() + open.count / 2;  // each from both of its ends
-    if (!own.neighbourhoods.done(ctx, v, 0, kNoVertex)) add(v, edges);
+    if (!own.done(ctx, v, list.owner, 0, kNoVertex)) add(v, edges);
   }
 
   const std::vector<double>& scans() const { return scan_; }
 
  private:
-  struct Worker {
-    Neighbourhoods neighbourhoods;
-    std::vector<Neighbour> scratch;
-  };
-
   // Relaxed: a value that is too low only costs time.
   bool could_count(uint64_t degree) const {
     const double most = static_cast<double>(degree) * static_cast<double>(degree + 1) / 2;
@@ -73,7 +73,7 @@ class LargestScans {
 
   const Graph& graph_;
   std::vector<double> scan_;
-  PerWorker<Worker> workers_;
+  PerWorker<Neighbourhoods> neighbourhoods_;
   std::atomic<double> tenth_{0};
   Mutex mu_;
   std::vector<double> largest_ GUARDED_BY(mu_);

@@ -18,16 +18,17 @@ class TriangleProgram {
         counts_(counts),
         degree_(graph.vertex_count()),
         count_(counts == Counts::kNone ? 0 : graph.vertex_count()),
+        next_part_(graph.vertex_count()),
         workers_(pool) {}
 
-  // Vertical parts about as large as the cache: the lists of a part are read once, and found in the
+  // Vertical parts of two thirds of the cache: the lists of a part are read once, and found in the
   // cache from then on.
   static EngineOptions options(const Graph& graph) {
     EngineOptions options;
     if (graph.is_in_memory()) return options;
     const uint64_t bytes = graph.list_bytes(EdgeSide::kOut) * (graph.is_directed() ? 2 : 1);
-    options.vertical_parts =
-        static_cast<uint32_t>(std::clamp<uint64_t>(bytes / graph.cache_bytes(), 1, 8));
+    options.vertical_parts = static_cast<uint32_t>(
+        std::clamp<uint64_t>(3 * bytes / (2 * graph.cache_bytes()), 1, kPartsMax));
     return options;
   }
 
@@ -36,7 +37,7 @@ class TriangleProgram {
   }
 
   void run(Engine<TriangleProgram>::Context& ctx, VertexId v) {
-    ctx.request_vertex(v, v, EdgeSide::kBoth);
+    if (next_part_[v] == ctx.part()) workers_[ctx.worker()].neighbourhoods.begin(ctx, v);
   }
 
   void run_on_vertex(Engine<TriangleProgram>::Context& ctx, VertexId v, const ListView& list) {
@@ -46,13 +47,13 @@ class TriangleProgram {
       merge_neighbours(v, list, members);
       if (ctx.part() == 0) degree_[v] = static_cast<uint32_t>(members.size());
       std::erase_if(members, [&](const Neighbour& u) { return !is_below(u.vertex, v); });
-      if (members.size() < 2) return;
-      own.neighbourhoods.open(v, std::move(members));
-      own.neighbourhoods.ask(ctx, v, ctx.part_begin(), ctx.part_end());
+      const bool is_any_here = find_next_part(ctx, v, members);
+      if (members.size() < 2 || !is_any_here) return own.neighbourhoods.leave(ctx, v);
+      own.neighbourhoods.open(ctx, v, members, ctx.part_begin(), ctx.part_end());
       return;
     }
     count(own, v, list);
-    own.neighbourhoods.done(ctx, v, ctx.part_begin(), ctx.part_end());
+    own.neighbourhoods.done(ctx, v, list.owner, ctx.part_begin(), ctx.part_end());
   }
 
   uint64_t total() {
@@ -65,40 +66,44 @@ class TriangleProgram {
   std::vector<uint64_t>& counts() { return count_; }
 
  private:
+  // Each part costs another look at all lists.
+  static constexpr uint64_t kPartsMax = 64;
+  static constexpr uint8_t kNoPart = 255;
+
   struct Worker {
     Neighbourhoods neighbourhoods;
-    std::vector<Neighbour> scratch;
     uint64_t total = 0;
   };
 
   bool is_below(VertexId a, VertexId b) const {
-    const uint64_t of_a = graph_.degree(a, EdgeSide::kBoth),
-                   of_b = graph_.degree(b, EdgeSide::kBoth);
-    return of_a != of_b ? of_a < of_b : a < b;
+    return std::pair(MemberTable::degree_of(graph_, a), a) <
+           std::pair(MemberTable::degree_of(graph_, b), b);
+  }
+
+  // Sets the part in which v is to run next. Returns whether it has a member in this one.
+  bool find_next_part(const Engine<TriangleProgram>::Context& ctx, VertexId v,
+                      std::span<const Neighbour> members) {
+    const auto here = std::ranges::lower_bound(members, ctx.part_begin(), {}, &Neighbour::vertex);
+    const auto behind = std::ranges::lower_bound(members, ctx.part_end(), {}, &Neighbour::vertex);
+    const bool is_last = behind == members.end() || members.size() < 2;
+    next_part_[v] = is_last ? kNoPart : static_cast<uint8_t>(ctx.part_of(behind->vertex));
+    return here != behind;
   }
 
   void count(Worker& own, VertexId v, const ListView& list) {
-    const std::vector<Neighbour>& members = own.neighbourhoods.at(v).members;
+    MemberTable& members = own.neighbourhoods.at(v).table;
     const VertexId u = list.owner;
+    const std::pair rank_of_u(MemberTable::degree_of(graph_, u), u);
     const bool counts_arcs = counts_ == Counts::kArcs;
-    uint64_t found = 0, arcs_of_others = 0;
-    uint32_t arcs_to_u = 1;
-    if (counts_arcs) {
-      arcs_to_u =
-          std::lower_bound(members.begin(), members.end(), u, [](const Neighbour& m, VertexId id) {
-            return m.vertex < id;
-          })->arcs;
-    }
-    uint64_t arcs_of_v = 0;
-    intersect(members, u, list, own.scratch, [&](size_t i, uint32_t arcs) {
-      const Neighbour& w = members[i];
-      if (!is_below(w.vertex, u)) return;
-      ++found;
+    const uint32_t arcs_to_u = counts_arcs ? members.find(u).arcs : 1;
+    uint64_t found = 0, arcs_of_v = 0, arcs_of_others = 0;
+    members.for_members_in(list, [&](const MemberTable::Member& w, uint32_t arcs, bool is_first) {
+      if (std::pair(w.degree, w.vertex) >= rank_of_u) return;
       arcs_of_v += arcs;
+      if (!is_first) return;
+      ++found;
       arcs_of_others += w.arcs;
-      if (counts_ != Counts::kNone) {
-        add_shared<uint64_t>(count_[w.vertex], counts_arcs ? arcs_to_u : 1);
-      }
+      if (counts_ != Counts::kNone) add_shared<uint64_t>(count_[w.vertex], arcs_to_u);
     });
     own.total += found;
     if (counts_ == Counts::kNone || found == 0) return;
@@ -110,6 +115,7 @@ class TriangleProgram {
   const Counts counts_;
   std::vector<uint32_t> degree_;
   std::vector<uint64_t> count_;
+  std::vector<uint8_t> next_part_;  // in which the vertex runs: it has members there, or may have
   PerWorker<Worker> workers_;
 };
 
