@@ -12,10 +12,12 @@
 #include <array>
 #include <bit>
 #include <deque>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "adapters/graph/vertex_array.h"
 #include "adapters/semiext/neighbours.h"
 
 namespace graphlane::semiext {
@@ -33,19 +35,16 @@ class MemberTable {
   };
 
   MemberTable() = default;
-  MemberTable(const Graph& graph, const std::vector<Neighbour>& members)
+  // `degrees`: of all vertices.
+  MemberTable(std::span<const uint32_t> degrees, const std::vector<Neighbour>& members)
       : size_bits_(static_cast<unsigned>(std::bit_width(members.size() * 2 + 1))),
         members_(size_t{1} << size_bits_),
         filter_((members_.size() * kFilterBits + 63) / 64) {
     for (const Neighbour& member : members) {
-      find(member.vertex) = {member.vertex, member.arcs, degree_of(graph, member.vertex), 0};
+      find(member.vertex) = {member.vertex, member.arcs, degrees[member.vertex], 0};
       const uint64_t bit = filter_bit(member.vertex);
       filter_[bit / 64] |= uint64_t{1} << bit % 64;
     }
-  }
-
-  static uint32_t degree_of(const Graph& graph, VertexId v) {
-    return static_cast<uint32_t>(std::min<uint64_t>(graph.degree(v, EdgeSide::kBoth), UINT32_MAX));
   }
 
   // The member, or the free place for it.
@@ -96,8 +95,23 @@ class MemberTable {
   std::vector<uint64_t> filter_ = std::vector<uint64_t>(1);
 };
 
+// The degree of each vertex in both directions, at most UINT32_MAX. A look at it is cheaper than one
+// at two indexes.
+inline VertexArray<uint32_t> degrees_of(const Graph& graph) {
+  VertexArray<uint32_t> degrees(graph.vertex_count());
+  for (VertexId v = 0; v < graph.vertex_count(); ++v) {
+    degrees[v] =
+        static_cast<uint32_t>(std::min<uint64_t>(graph.degree(v, EdgeSide::kBoth), UINT32_MAX));
+  }
+  return degrees;
+}
+
 class Neighbourhoods {
  public:
+  Neighbourhoods() = default;
+  // `degrees`: degrees_of() the graph; they outlive this object.
+  explicit Neighbourhoods(std::span<const uint32_t> degrees) : degrees_(degrees) {}
+
   struct Open {
     std::vector<VertexId> members;  // ascending
     MemberTable table;
@@ -114,7 +128,7 @@ class Neighbourhoods {
   }
   template <class Context>
   void leave(Context& ctx, VertexId v) {
-    bytes_ -= bytes_before_open(ctx, v);
+    bytes_ -= bytes_before_open(v);
     begin_waiting(ctx);
   }
   // Requests the members' lists in [begin, end). False: there are none, and the neighbourhood is
@@ -124,10 +138,10 @@ class Neighbourhoods {
             VertexId end) {
     Open& made = open_[v];
     made = {};
-    bytes_ -= bytes_before_open(ctx, v);
+    bytes_ -= bytes_before_open(v);
     bytes_ += table_bytes(members.size());
     for (const Neighbour& member : members) made.members.push_back(member.vertex);
-    made.table = MemberTable(ctx.graph(), members);
+    made.table = MemberTable(degrees_, members);
     return ask(ctx, v, made, begin, end);
   }
   Open& at(VertexId v) { return open_.at(v); }
@@ -135,27 +149,21 @@ class Neighbourhoods {
   template <class Context>
   bool done(Context& ctx, VertexId v, VertexId member, VertexId begin, VertexId end) {
     Open& own = open_.at(v);
-    bytes_ -= ask_bytes(ctx, member);
+    bytes_ -= ask_bytes(member);
     return --own.pending > kAskedMax / 2 || ask(ctx, v, own, begin, end);
   }
 
  private:
   static constexpr size_t kAskedMax = 512;
-  static constexpr uint64_t kBytesMax = 32 << 20;  // unless each has only one list asked for
+  static constexpr uint64_t kBytesMax = 24 << 20;  // unless each has only one list asked for
 
   // A table has up to four places for each member, and a byte of filter for each place.
   static uint64_t table_bytes(uint64_t members) {
     return members * (sizeof(VertexId) + 4 * (sizeof(MemberTable::Member) + 1));
   }
   // A list is asked for by its sides, and the one that comes first is kept.
-  template <class Context>
-  static uint64_t ask_bytes(Context& ctx, VertexId v) {
-    return 256 + ctx.graph().degree(v, EdgeSide::kBoth) * sizeof(VertexId);
-  }
-  template <class Context>
-  static uint64_t bytes_before_open(Context& ctx, VertexId v) {
-    return ask_bytes(ctx, v) + table_bytes(ctx.graph().degree(v, EdgeSide::kBoth));
-  }
+  uint64_t ask_bytes(VertexId v) const { return 256 + degrees_[v] * sizeof(VertexId); }
+  uint64_t bytes_before_open(VertexId v) const { return ask_bytes(v) + table_bytes(degrees_[v]); }
 
   template <class Context>
   void begin_waiting(Context& ctx) {
@@ -163,7 +171,7 @@ class Neighbourhoods {
     is_filling_ = true;
     while (!waiting_.empty() && is_filling_) {
       const VertexId v = waiting_.front();
-      const uint64_t bytes = bytes_before_open(ctx, v);
+      const uint64_t bytes = bytes_before_open(v);
       is_filling_ = bytes_ == 0 || bytes_ + bytes <= kBytesMax;
       if (!is_filling_) break;
       waiting_.pop_front();
@@ -177,7 +185,7 @@ class Neighbourhoods {
     for (; own.pending < kAskedMax && own.asked < own.members.size(); ++own.asked) {
       const VertexId member = own.members[own.asked];
       if (member < begin || member >= end) continue;
-      const uint64_t bytes = ask_bytes(ctx, member);
+      const uint64_t bytes = ask_bytes(member);
       if (own.pending > 0 && bytes_ + bytes > kBytesMax) break;
       bytes_ += bytes;
       ++own.pending;
@@ -190,6 +198,7 @@ class Neighbourhoods {
     return false;
   }
 
+  std::span<const uint32_t> degrees_;
   std::unordered_map<VertexId, Open> open_;
   std::deque<VertexId> waiting_;
   uint64_t bytes_ = 0;      // of those that have begun

@@ -12,7 +12,9 @@ namespace {
 class LargestScans {
  public:
   LargestScans(const Graph& graph, WorkerPool& pool)
-      : graph_(graph), scan_(graph.vertex_count()), neighbourhoods_(pool) {}
+      : scan_(graph.vertex_count()), arcs_(degrees_of(graph)), neighbourhoods_(pool) {
+    neighbourhoods_.fold([&](Neighbourhoods& own) { own = Neighbourhoods(arcs_); });
+  }
 
   static EngineOptions options(const Graph& graph) {
     EngineOptions options{.running_max = 1000,
@@ -29,7 +31,7 @@ class LargestScans {
   }
 
   void run(Engine<LargestScans>::Context& ctx, VertexId v) {
-    if (could_count(graph_.degree(v, EdgeSide::kBoth))) {
+    if (could_count(arcs_[v])) {
       neighbourhoods_[ctx.worker()].begin(ctx, v);
     }
   }
@@ -71,8 +73,8 @@ class LargestScans {
     tenth_.store(largest_.back(), std::memory_order_relaxed);
   }
 
-  const Graph& graph_;
   std::vector<double> scan_;
+  VertexArray<uint32_t> arcs_;  // of each vertex, in both directions
   PerWorker<Neighbourhoods> neighbourhoods_;
   std::atomic<double> tenth_{0};
   Mutex mu_;

@@ -14,21 +14,23 @@ class TriangleProgram {
   enum class Counts { kNone, kTriangles, kArcs };
 
   TriangleProgram(const Graph& graph, WorkerPool& pool, Counts counts)
-      : graph_(graph),
-        counts_(counts),
-        degree_(graph.vertex_count()),
+      : counts_(counts),
+        degree_(counts == Counts::kNone ? 0 : graph.vertex_count()),
         count_(counts == Counts::kNone ? 0 : graph.vertex_count()),
         next_part_(graph.vertex_count()),
-        workers_(pool) {}
+        arcs_(degrees_of(graph)),
+        workers_(pool) {
+    workers_.fold([&](Worker& own) { own.neighbourhoods = Neighbourhoods(arcs_); });
+  }
 
-  // Vertical parts of two thirds of the cache: the lists of a part are read once, and found in the
+  // Vertical parts as large as the cache: the lists of a part are read about once, and found in the
   // cache from then on.
   static EngineOptions options(const Graph& graph) {
     EngineOptions options;
     if (graph.is_in_memory()) return options;
     const uint64_t bytes = graph.list_bytes(EdgeSide::kOut) * (graph.is_directed() ? 2 : 1);
-    options.vertical_parts = static_cast<uint32_t>(
-        std::clamp<uint64_t>(3 * bytes / (2 * graph.cache_bytes()), 1, kPartsMax));
+    options.vertical_parts =
+        static_cast<uint32_t>(std::clamp<uint64_t>(bytes / graph.cache_bytes(), 1, kPartsMax));
     return options;
   }
 
@@ -45,7 +47,7 @@ class TriangleProgram {
     if (list.owner == v) {
       std::vector<Neighbour> members;
       merge_neighbours(v, list, members);
-      if (ctx.part() == 0) degree_[v] = static_cast<uint32_t>(members.size());
+      if (!degree_.empty()) degree_[v] = static_cast<uint32_t>(members.size());
       std::erase_if(members, [&](const Neighbour& u) { return !is_below(u.vertex, v); });
       const bool is_any_here = find_next_part(ctx, v, members);
       if (members.size() < 2 || !is_any_here) return own.neighbourhoods.leave(ctx, v);
@@ -76,8 +78,7 @@ class TriangleProgram {
   };
 
   bool is_below(VertexId a, VertexId b) const {
-    return std::pair(MemberTable::degree_of(graph_, a), a) <
-           std::pair(MemberTable::degree_of(graph_, b), b);
+    return std::pair(arcs_[a], a) < std::pair(arcs_[b], b);
   }
 
   // Sets the part in which v is to run next. Returns whether it has a member in this one.
@@ -93,7 +94,7 @@ class TriangleProgram {
   void count(Worker& own, VertexId v, const ListView& list) {
     MemberTable& members = own.neighbourhoods.at(v).table;
     const VertexId u = list.owner;
-    const std::pair rank_of_u(MemberTable::degree_of(graph_, u), u);
+    const std::pair rank_of_u(arcs_[u], u);
     const bool counts_arcs = counts_ == Counts::kArcs;
     const uint32_t arcs_to_u = counts_arcs ? members.find(u).arcs : 1;
     uint64_t found = 0, arcs_of_v = 0, arcs_of_others = 0;
@@ -111,11 +112,11 @@ class TriangleProgram {
     add_shared<uint64_t>(count_[u], counts_arcs ? arcs_of_others : found);
   }
 
-  const Graph& graph_;
   const Counts counts_;
-  std::vector<uint32_t> degree_;
+  std::vector<uint32_t> degree_;  // how many neighbours; none for Counts::kNone
   std::vector<uint64_t> count_;
   std::vector<uint8_t> next_part_;  // in which the vertex runs: it has members there, or may have
+  VertexArray<uint32_t> arcs_;      // of each vertex, in both directions
   PerWorker<Worker> workers_;
 };
 
