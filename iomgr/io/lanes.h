@@ -108,7 +108,7 @@ class Lanes {
     std::shared_ptr<const StripedFile> file;
     Completion* end = nullptr;
   };
-  static constexpr uint32_t kStartedMax = 16;
+  static constexpr uint32_t kStartedMax = 64;
 
   // Constant after start().
   const Volume* volume_ = nullptr;  // null for plain files

@@ -115,8 +115,10 @@ class PageQueue {
   static constexpr uint32_t kRequestCount = 1024;    // in flight
   static constexpr uint32_t kPageCount = 4096;       // of all requests
   static constexpr uint32_t kRequestPagesMax = 256;  // per request
-  static constexpr uint32_t kFetchCount = 8;         // requests to the devices
-  static constexpr uint32_t kFetchPages = 64;        // per fetch
+  // Requests to the devices: 6 MiB, so that a sweep in stripe units of some MiB keeps several disks
+  // busy.
+  static constexpr uint32_t kFetchCount = 24;
+  static constexpr uint32_t kFetchPages = 64;  // per fetch
 
   struct Waiting {
     const PagedFile* file;
