@@ -164,7 +164,6 @@ void PageBuffer::flush() {
   std::exchange(open_, nullptr)->begin(file_);
 }
 
-// Those of [first, first + count) that are not there.
 Outcome<PageBuffer::Frame*> PageBuffer::get(uint64_t page_index) {
   Frame* frame = find(page_index);
   if (frame == nullptr) {

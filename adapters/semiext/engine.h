@@ -35,11 +35,11 @@
 #include <numeric>
 #include <optional>
 #include <random>
-#include <ranges>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "adapters/graph/equal_parts.h"
 #include "adapters/graph/graph.h"
 #include "adapters/graph/progress.h"
 #include "adapters/graph/run_stats.h"
@@ -132,7 +132,7 @@ class Engine {
   static EngineOptions in_order_of(const Graph& graph, EngineOptions options);
   static unsigned range_shift_of(uint64_t vertex_count, unsigned workers);
   static uint64_t in_flight_bytes(const Graph& graph, unsigned workers);
-  static std::vector<VertexId> part_bounds(const Graph& graph, uint32_t parts);
+  static std::vector<uint64_t> part_bounds(const Graph& graph, uint32_t parts);
 
   Next ask_program();
   void run_iteration(Next next);
@@ -154,7 +154,7 @@ class Engine {
   WorkerPool& pool_;
   Program& program_;
   const EngineOptions options_;
-  const std::vector<VertexId> part_bounds_;  // where the vertical parts begin, and the end
+  const std::vector<uint64_t> part_bounds_;  // where the vertical parts begin, and the end
   const unsigned range_shift_;
   const uint64_t range_count_;
   ActiveSet active_;
@@ -191,8 +191,8 @@ class Engine<Program>::Context final : private ListLoader::Sink {
 
   // Neighbours in [part_begin(), part_end()) are this vertical part's.
   uint32_t part() const { return engine_.part_; }
-  VertexId part_begin() const { return engine_.part_bounds_[engine_.part_]; }
-  VertexId part_end() const { return engine_.part_bounds_[engine_.part_ + 1]; }
+  VertexId part_begin() const { return part_bound(engine_.part_); }
+  VertexId part_end() const { return part_bound(engine_.part_ + 1); }
   uint32_t part_of(VertexId v) const {
     const auto& bounds = engine_.part_bounds_;
     return static_cast<uint32_t>(std::ranges::upper_bound(bounds, v) - bounds.begin() - 1);
@@ -249,6 +249,10 @@ class Engine<Program>::Context final : private ListLoader::Sink {
 
  private:
   friend class Engine;
+
+  VertexId part_bound(uint32_t part) const {
+    return static_cast<VertexId>(engine_.part_bounds_[part]);
+  }
 
   void on_list(VertexId running, const ListView& list) override {
     engine_.program_.run_on_vertex(*this, running, list);
@@ -392,19 +396,11 @@ uint64_t Engine<Program>::in_flight_bytes(const Graph& graph, unsigned workers) 
 
 // Each part has about as many bytes of lists, of both directions.
 template <class Program>
-std::vector<VertexId> Engine<Program>::part_bounds(const Graph& graph, uint32_t parts) {
-  const auto bytes_before = [&](uint64_t v) {
+std::vector<uint64_t> Engine<Program>::part_bounds(const Graph& graph, uint32_t parts) {
+  return equal_parts(graph.vertex_count(), parts, [&](uint64_t v) {
     const uint64_t out = graph.side(EdgeSide::kOut).index->offset(v);
     return graph.is_directed() ? out + graph.side(EdgeSide::kIn).index->offset(v) : out;
-  };
-  const uint64_t total = parts == 1 ? 0 : bytes_before(graph.vertex_count());
-  std::vector<VertexId> bounds = {0};
-  for (uint32_t part = 1; part < parts; ++part) {
-    const auto vertices = std::views::iota(bounds.back(), graph.vertex_count());
-    bounds.push_back(*std::ranges::lower_bound(vertices, total / parts * part, {}, bytes_before));
-  }
-  bounds.push_back(graph.vertex_count());
-  return bounds;
+  });
 }
 
 template <class Program>

@@ -167,13 +167,12 @@ class Neighbourhoods {
 
   template <class Context>
   void begin_waiting(Context& ctx) {
-    if (bytes_ > kBytesMax / 2 && !is_filling_) return;
-    is_filling_ = true;
-    while (!waiting_.empty() && is_filling_) {
+    is_filling_ = is_filling_ || bytes_ <= kBytesMax / 2;
+    while (is_filling_ && !waiting_.empty()) {
       const VertexId v = waiting_.front();
       const uint64_t bytes = bytes_before_open(v);
       is_filling_ = bytes_ == 0 || bytes_ + bytes <= kBytesMax;
-      if (!is_filling_) break;
+      if (!is_filling_) return;
       waiting_.pop_front();
       bytes_ += bytes;
       ctx.request_vertex(v, v, EdgeSide::kBoth);

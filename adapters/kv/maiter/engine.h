@@ -128,7 +128,7 @@ class Engine {
     std::atomic<size_t> next{0};
     const size_t block = std::clamp<size_t>(chosen.size() / (8 * pool_.size()), 1, 4096);
     if (chosen.size() < 256) {
-      runs_[0]->run(chosen, next, std::max<size_t>(1, chosen.size()), false);
+      runs_[0]->run(chosen, next, chosen.size(), false);
     } else {
       pool_.run(
           [&](unsigned worker) { runs_[worker]->run(chosen, next, block, pool_.size() > 1); });

@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <ranges>
 #include <thread>
 
+#include "adapters/graph/equal_parts.h"
 #include "adapters/kv/maiter/exchange.h"
 #include "adapters/kv/maiter/run.h"
 
@@ -24,18 +24,14 @@ inline std::vector<uint64_t> part_bounds(const PageStore& store, uint64_t vertex
                                          unsigned workers) {
   constexpr uint64_t kVertexBytes = 80;
   const std::span<const uint64_t> first_keys = store.index().first_keys;
-  const auto cost_before = [&](uint64_t page) {
-    return page * store.page_bytes() + first_keys[page] * kVertexBytes;
+  const auto first_key = [&](uint64_t page) {
+    return page < first_keys.size() ? std::min(first_keys[page], vertex_count) : vertex_count;
   };
-  const uint64_t total = store.page_count() * store.page_bytes() + vertex_count * kVertexBytes;
-  std::vector<uint64_t> bounds = {0};
-  const auto pages = std::views::iota(uint64_t{0}, store.page_count());
-  for (unsigned w = 1; w < workers; ++w) {
-    const auto page = std::ranges::lower_bound(pages, total / workers * w, {}, cost_before);
-    const uint64_t key = page == pages.end() ? vertex_count : first_keys[*page];
-    bounds.push_back(std::clamp(key, bounds.back(), vertex_count));
-  }
-  bounds.push_back(vertex_count);
+  std::vector<uint64_t> bounds = equal_parts(store.page_count(), workers, [&](uint64_t page) {
+    return page * store.page_bytes() + first_key(page) * kVertexBytes;
+  });
+  std::ranges::transform(bounds, bounds.begin(), first_key);
+  bounds.front() = 0;
   return bounds;
 }
 
