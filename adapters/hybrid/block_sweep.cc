@@ -14,7 +14,12 @@ namespace {
 
 // A worker's chunks that are asked for and not done.
 constexpr size_t kSlotsMax = 256;
-constexpr uint64_t kSlotBytesMax = 8 << 20;
+constexpr uint64_t kSlotBytesMax = 16 << 20;
+// A worker begins adjacent chunks of so many bytes at once, so that disks get long reads.
+constexpr uint64_t kRunBytesMax = 1 << 20;
+constexpr size_t kRunChunksMax = 64;
+// Runs are shorter where a worker would get fewer of them.
+constexpr uint64_t kRunsPerWorker = 8;
 // Up to this many bytes the caller sweeps alone: to wake the others would take longer.
 constexpr uint64_t kAloneBytes = 64 << 10;
 
@@ -53,7 +58,8 @@ void SweepPlan::add_range(const BlockIndexPtr& index, uint64_t first, uint64_t e
 }
 
 void SweepPlan::add_items(const DualGraph& graph, const BlockIndexPtr& index, uint64_t first_item,
-                          const SweepChunk& like) {
+                          uint64_t gap_bytes, const SweepChunk& like) {
+  const uint64_t pages_apart_max = 1 + gap_bytes / kBlockSize;
   SweepChunk* chunk = nullptr;
   const WeightTable* const weights =
       graph.has_weights() ? &graph.dual().weights(index->side) : nullptr;
@@ -62,14 +68,15 @@ void SweepPlan::add_items(const DualGraph& graph, const BlockIndexPtr& index, ui
   for (uint64_t i = first_item; i < items.size(); ++i) {
     const SweepItem& item = items[i];
     const uint64_t end = item.offset + item.length_bytes;
-    bool adjoins = chunk != nullptr && page_of(item.offset) <= page_of(chunk->lists.end() - 1) + 1;
+    bool adjoins = chunk != nullptr &&
+                   page_of(item.offset) <= page_of(chunk->lists.end() - 1) + pages_apart_max;
     if (weights != nullptr) {
       const ListIndex& lists = index->index;
       const ByteRange codes =
           weights->range(first_arc + lists.first_arc(item.vertex), lists.arcs(item.vertex));
       if (codes.length_bytes > 0) {
-        adjoins =
-            adjoins && (weights_end == 0 || page_of(codes.offset) <= page_of(weights_end - 1) + 1);
+        adjoins = adjoins && (weights_end == 0 ||
+                              page_of(codes.offset) <= page_of(weights_end - 1) + pages_apart_max);
         weights_end = codes.end();
       }
     }
@@ -84,6 +91,21 @@ void SweepPlan::add_items(const DualGraph& graph, const BlockIndexPtr& index, ui
     chunk->first = i;
     chunk->end = i + 1;
     chunk->lists = {item.offset, item.length_bytes};
+  }
+}
+
+void SweepPlan::reverse(size_t first_chunk, uint64_t segment_bytes) {
+  const auto begin = chunks.begin() + static_cast<ptrdiff_t>(first_chunk);
+  std::reverse(begin, chunks.end());
+  for (auto first = begin; first != chunks.end();) {
+    uint64_t bytes = first->lists.length_bytes;
+    auto end = first + 1;
+    for (; end != chunks.end() && end->index == first->index; ++end) {
+      bytes += end->lists.length_bytes;
+      if (bytes > segment_bytes) break;
+    }
+    std::reverse(first, end);
+    first = end;
   }
 }
 
@@ -163,6 +185,7 @@ class BlockSweep::Worker {
     const SweepPlan& plan;
     const Body& body;
     Turns turns;
+    uint64_t run_bytes;  // see claim_run()
     std::atomic<size_t> next{0};
     std::atomic<bool> failed{false};
   };
@@ -183,7 +206,7 @@ class BlockSweep::Worker {
  private:
   void sweep(Shared& shared) {
     while (!shared.failed.load(std::memory_order_relaxed)) {
-      while (begun_.size() < kSlotsMax && bytes_ < bytes_max_ && begin_next(shared)) {
+      while (has_room(shared) && begin_run(shared)) {
       }
       if (begun_.empty()) break;
       const uint64_t seen = shared.turns.changes();
@@ -219,16 +242,48 @@ class BlockSweep::Worker {
     unsigned pending = 0;
   };
 
-  bool begin_next(Shared& shared) {
-    const size_t number = shared.next.fetch_add(1, std::memory_order_relaxed);
-    if (number >= shared.plan.chunks.size()) return false;
+  bool has_room(const Shared& shared) const {
+    return begun_.empty() ||
+           (begun_.size() + kRunChunksMax <= kSlotsMax && bytes_ + shared.run_bytes <= bytes_max_);
+  }
+
+  // Chunks [first, end) of the plan.
+  struct Run {
+    size_t first;
+    size_t end;
+  };
+  // The next chunks of one block and one step, with about `run_bytes` together. Empty: none is left.
+  static Run claim_run(Shared& shared) {
+    const std::vector<SweepChunk>& chunks = shared.plan.chunks;
+    size_t first = shared.next.load(std::memory_order_relaxed);
+    size_t end;
+    do {
+      uint64_t bytes = 0;
+      const size_t end_max = std::min(chunks.size(), first + kRunChunksMax);
+      for (end = first; end < end_max && bytes < shared.run_bytes; ++end) {
+        const SweepChunk& chunk = chunks[end];
+        if (chunk.index != chunks[first].index || chunk.step != chunks[first].step) break;
+        bytes += chunk.lists.length_bytes;
+      }
+    } while (!shared.next.compare_exchange_weak(first, end, std::memory_order_relaxed));
+    return {first, end};
+  }
+
+  bool begin_run(Shared& shared) {
+    const Run run = claim_run(shared);
+    for (size_t number = run.first; number < run.end; ++number) {
+      begin(shared, shared.plan.chunks[number]);
+    }
+    return run.first < run.end;
+  }
+
+  void begin(const Shared& shared, const SweepChunk& chunk) {
     if (free_.empty()) {
       slots_.push_back(std::make_unique<Slot>());
       free_.push_back(slots_.back().get());
     }
     Slot& slot = *free_.back();
     free_.pop_back();
-    const SweepChunk& chunk = shared.plan.chunks[number];
     slot.chunk = &chunk;
     begun_.push_back(&slot);
     const DualBlock& block =
@@ -241,7 +296,6 @@ class BlockSweep::Worker {
       begin(slot, slot.weights, graph_.weights(chunk.index->side),
             graph_.dual().weights(chunk.index->side).range(arcs.first, arcs.count));
     }
-    return true;
   }
 
   void begin(Slot& slot, Reading& reading, const OpenPagedFile& file, ByteRange range) {
@@ -376,7 +430,11 @@ Outcome<void> BlockSweep::run(const SweepPlan& plan, const Body& body) {
   if (plan.chunks.empty()) return {};
   uint64_t bytes = 0;
   for (const SweepChunk& chunk : plan.chunks) bytes += chunk.lists.length_bytes;
-  Worker::Shared shared{.plan = plan, .body = body, .turns = Turns(plan)};
+  Worker::Shared shared{.plan = plan,
+                        .body = body,
+                        .turns = Turns(plan),
+                        .run_bytes = std::clamp<uint64_t>(
+                            bytes / (kRunsPerWorker * workers_.size()), 1, kRunBytesMax)};
   if (bytes <= kAloneBytes) {
     workers_[0]->run(shared);
   } else {

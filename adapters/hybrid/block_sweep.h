@@ -6,7 +6,7 @@
 //                   ─▶ its turn has come: decoded, given to the function
 //
 // A chunk is a range of bytes of one block: all lists of a range of vertices, or some lists that
-// lie on the same or adjacent pages.
+// lie on the same or adjacent pages, or so near that a disk would not skip what is between.
 //
 // Turns: chunks of a group go step by step: no chunk of a step begins before all of the steps
 // before are done. Those of one step, and of different groups, run at the same time. So what has
@@ -58,9 +58,13 @@ struct SweepPlan {
   // Chunks for all lists of the block's vertices [first, end), each of about kChunkBytes. They take
   // the group and step of `like`, and its tag.
   void add_range(const BlockIndexPtr& index, uint64_t first, uint64_t end, const SweepChunk& like);
-  // Chunks for items from `first_item` on, which belong to the block and ascend.
+  // Chunks for items from `first_item` on, which belong to the block and ascend. Gaps of at most
+  // `gap_bytes` between them are read, too.
   void add_items(const DualGraph& graph, const BlockIndexPtr& index, uint64_t first_item,
-                 const SweepChunk& like);
+                 uint64_t gap_bytes, const SweepChunk& like);
+  // Reverses the order of chunks from `first_chunk` on, but not within segments of up to
+  // `segment_bytes` of a block: disks are slow backwards.
+  void reverse(size_t first_chunk, uint64_t segment_bytes);
 };
 
 // The lists of a chunk: that of vertices[i] is neighbours[starts[i]] … neighbours[starts[i + 1] -

@@ -17,8 +17,9 @@ constexpr double kArcsPerSecond = 60e6;  // of a thread
 // Measuring would take longer than reading a smaller file.
 constexpr uint64_t kProbedBytesMin = 1 << 20;
 constexpr unsigned kProbeReads = 8;
-// of large reads, where they are at most a 64th of the file
-constexpr uint64_t kProbeBytes = 1 << 20;
+// Large reads of each device: so many bytes, and at most a 64th of the file in all.
+constexpr uint64_t kProbeBytesMax = 1 << 20;
+constexpr uint64_t kProbeBytesMin = 128 << 10;
 // Devices that answer more random reads are no disks, whatever they say (virtual ones say so).
 constexpr double kDiskReadsMax = 1000;
 
@@ -70,6 +71,36 @@ Outcome<double> seconds_of_reads(const DualGraph& graph, const OpenPagedFile& fi
   return std::max(seconds, 1e-6);
 }
 
+// Devices that a sweep of the file reads from at the same time.
+uint64_t device_count(const PagedFile& file) {
+  const StripeGeometry& stripes = file.map.geometry();
+  return std::clamp<uint64_t>(file.size_bytes / stripes.stripe_depth_bytes, 1,
+                              stripes.device_count);
+}
+
+// Bytes per second of large reads from all devices at the same time, without the seek to the first
+// byte. Nothing: the file is too small to tell.
+Outcome<std::optional<double>> probed_bytes_per_second(const DualGraph& graph,
+                                                       const OpenPagedFile& file) {
+  const uint64_t depth = file.paged().map.geometry().stripe_depth_bytes;
+  const uint64_t devices = device_count(file.paged()), size = file.size_bytes();
+  const uint64_t bytes =
+      std::min({kProbeBytesMax, depth / 2, size / 64 / devices}) / kBlockSize * kBlockSize;
+  if (bytes < kProbeBytesMin) return std::optional<double>();
+  const uint64_t unit = depth <= size / 2 ? depth : kBlockSize;
+  const uint64_t first = size / 2 / unit * unit;
+  std::vector<ByteRange> before, large;
+  for (uint64_t device = 0; device < devices && first + device * depth + kBlockSize + bytes <= size;
+       ++device) {
+    before.push_back({first + device * depth, kBlockSize});
+    large.push_back({before.back().end(), bytes});
+  }
+  if (const auto moved = seconds_of_reads(graph, file, before); !moved) return moved.error();
+  const auto seconds = seconds_of_reads(graph, file, large);
+  if (!seconds) return seconds.error();
+  return std::optional(static_cast<double>(large.size() * bytes) / *seconds);
+}
+
 Outcome<DeviceModel> probed(const DualGraph& graph, const OpenPagedFile& file) {
   std::mt19937_64 random(file.size_bytes());
   std::vector<ByteRange> pages;
@@ -78,21 +109,14 @@ Outcome<DeviceModel> probed(const DualGraph& graph, const OpenPagedFile& file) {
   }
   const auto small = seconds_of_reads(graph, file, pages);
   if (!small) return small.error();
-  const double reads_per_second = kProbeReads / *small;
-  if (file.size_bytes() < 64 * kProbeBytes) {
-    DeviceModel usual = reads_per_second <= kDiskReadsMax ? kUsualDisk : kUsualSsd;
-    usual.reads_per_second = reads_per_second;
-    return usual;
-  }
-  std::vector<ByteRange> large;
-  const uint64_t first = file.size_bytes() / 2 / kProbeBytes * kProbeBytes;
-  for (uint64_t at = 0; at < kProbeBytes; at += kProbeBytes / 4) {
-    large.push_back({first + at, kProbeBytes / 4});
-  }
-  const auto whole = seconds_of_reads(graph, file, large);
-  if (!whole) return whole.error();
-  return DeviceModel{.bytes_per_second = kProbeBytes / *whole,
-                     .reads_per_second = reads_per_second};
+  DeviceModel model{.reads_per_second = kProbeReads / *small};
+  const auto large = probed_bytes_per_second(graph, file);
+  if (!large) return large.error();
+  model.bytes_per_second = large->value_or(
+      model.reads_per_second > kDiskReadsMax
+          ? kUsualSsd.bytes_per_second
+          : kUsualDisk.bytes_per_second * static_cast<double>(device_count(file.paged())));
+  return model;
 }
 
 }  // namespace

@@ -28,6 +28,14 @@ struct DeviceModel {
   double reads_per_second = 50e3;   // of single pages at random places
   double arcs_per_second = 100e6;   // decoded and given to the program, all threads together
 
+  // Bytes between two lists that cost less to read than a second read costs. Only disks gain from
+  // it: 0 if it is a few pages.
+  uint64_t gap_bytes() const {
+    constexpr double kMin = 64 << 10, kMax = 1 << 20;
+    const double gap = bytes_per_second / reads_per_second;
+    return gap < kMin ? 0 : static_cast<uint64_t>(std::min(gap, kMax));
+  }
+
   // A read of one page takes 1 / reads_per_second; more pages behind it come with the throughput of
   // large reads.
   double read_seconds(const ReadCost& cost) const {

@@ -20,6 +20,8 @@
 // adds to `to`. The caller swaps after the whole iteration. (The paper swaps after each row or
 // column, which equals no reference.)
 //
+// for_each_arc(): all arcs once, for programs that keep their own state.
+//
 // gather(): of each vertex, the values of all neighbours at once.
 //
 // Values beyond their budget are in a file (vertex_values.h): then blocks come one by one, with the
@@ -80,6 +82,8 @@ class Engine {
   WorkerPool& pool() { return pool_; }
   Frontier& frontier() { return frontier_; }
   ValueSpace& value_space() { return value_space_; }
+  Model model() const { return planner_.model(); }
+  bool accumulates() const { return accumulates_; }
   const std::vector<IterationReport>& reports() const { return reports_; }
   const SweepStats& stats() const { return sweep_.stats(); }
   // Called at each iteration's end; outlives the runs.
@@ -96,6 +100,11 @@ class Engine {
   template <class Value, class Update>
   Outcome<void> accumulate(VertexValues<Value>& from, VertexValues<Value>& to,
                            const Update& update);
+
+  // visit(source, target) once for each arc, by all workers, in any order. An edge of an undirected
+  // graph is visited from both ends.
+  template <class Visit>
+  Outcome<void> for_each_arc(const Visit& visit);
 
   // give(worker, begun, vertex, values of its neighbours) once for each vertex that has any, over
   // in-arcs and out-arcs of a directed graph. Vertices count from the interval's begin. Before the
@@ -202,20 +211,20 @@ Outcome<void> Engine::propagate(const Program& program,
       return planned;
     }
     // Every second iteration begins with what the one before has left in the cache.
-    if (!ascends_) std::reverse(plan_.chunks.begin(), plan_.chunks.end());
+    if (!ascends_) plan_.reverse(0, graph_.segment_bytes());
     return sweep_.run(plan_, body);
   };
-  std::vector<uint32_t> order(geometry.partitions());
-  std::iota(order.begin(), order.end(), 0u);
-  std::vector<uint32_t> columns = order;
+  std::vector<uint32_t> all(geometry.partitions());
+  std::iota(all.begin(), all.end(), 0u);
+  std::vector<uint32_t> columns = all;
   while (frontier_.has_next()) {
     begin_iteration();
     uint64_t active = 0;
-    const std::span<const uint32_t> all(order);
     // Rows together, or one after the other.
     const size_t step = Program::kRunsNew && !accumulates_ ? 1 : all.size();
-    for (size_t row = 0; row < all.size(); row += step) {
-      const std::span<const uint32_t> rows = all.subspan(row, step);
+    for (size_t done = 0; done < all.size(); done += step) {
+      const auto rows =
+          std::span<const uint32_t>(all).subspan(ascends_ ? done : all.size() - step - done, step);
       for (const uint32_t interval : rows) active += frontier_.begin_interval(interval);
       if (values.is_in_memory()) {
         if (auto swept = sweep(rows, all); !swept) return swept;
@@ -223,7 +232,8 @@ Outcome<void> Engine::propagate(const Program& program,
       }
       // A block at a time, and the values of its two intervals. Every second row goes back through
       // what is in memory.
-      for (const uint32_t source : rows) {
+      for (size_t i = 0; i < rows.size(); ++i) {
+        const uint32_t source = rows[ascends_ ? i : rows.size() - 1 - i];
         if (frontier_.count(source) == 0) continue;
         const auto from = sources_of.read(source);
         if (!from) return from.error();
@@ -244,7 +254,6 @@ Outcome<void> Engine::propagate(const Program& program,
     end_iteration(active);
     ++iteration;
     ascends_ = !ascends_;
-    std::reverse(order.begin(), order.end());
     if (auto go_on = check_interrupt(); !go_on) return go_on;
   }
   return {};
@@ -318,6 +327,39 @@ Outcome<void> Engine::accumulate_into(uint32_t targets, std::span<const uint32_t
     if (auto swept = sweep_.run(plan_, body); !swept) return swept;
   }
   return {};
+}
+
+template <class Visit>
+Outcome<void> Engine::for_each_arc(const Visit& visit) {
+  const DualGeometry& geometry = graph_.geometry();
+  const BlockSweep::Body body = [&](unsigned, const SweepChunk& chunk,
+                                    const ChunkLists& lists) -> Outcome<void> {
+    const uint64_t own_first = geometry.first(chunk.index->own),
+                   other_first = geometry.first(chunk.index->other);
+    for (size_t i = 0; i < lists.vertices.size(); ++i) {
+      const auto own = static_cast<VertexId>(own_first + lists.vertices[i]);
+      for (const uint32_t neighbour : lists.list(i)) {
+        const auto other = static_cast<VertexId>(other_first + neighbour);
+        chunk.tag == kPushChunk ? visit(own, other) : visit(other, own);
+      }
+    }
+    return {};
+  };
+  begin_iteration();
+  plan_.clear();
+  std::vector<uint32_t> all(geometry.partitions());
+  std::iota(all.begin(), all.end(), 0u);
+  for (const uint32_t targets : all) {
+    if (auto planned = planner_.add_all_into(targets, all, kForward, true, plan_); !planned) {
+      return planned;
+    }
+    // The plan keeps the indexes of its blocks in memory.
+    if (graph_.keeps_indexes() && targets != all.back()) continue;
+    for (SweepChunk& chunk : plan_.chunks) chunk.group = chunk.step = 0;
+    if (auto swept = sweep_.run(plan_, body); !swept) return swept;
+    plan_.clear();
+  }
+  return end_full_sweep();
 }
 
 template <class Value, class Begin, class Give>

@@ -82,6 +82,7 @@ Outcome<AlgorithmResult> run_program(const HybridProgram& program, const RunRequ
     WorkerPool pool(usable_threads(request.threads));
     const auto device = measure_devices(**graph, pool.size());
     if (!device) return device.error();
+    (*graph)->pages().read_through_gaps(device->gap_bytes());
     Engine engine(**graph, pool,
                   {.model = *model,
                    .accumulates = request.accumulates,

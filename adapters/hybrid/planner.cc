@@ -15,18 +15,19 @@ ReadCost pages_of(ByteRange range) {
 }
 
 // Adds up the pages of ranges that ascend, as far as they are not in the cache: a page counts once,
-// and adjacent ones are one read.
+// and adjacent ones are one read. So are those with a small gap between them, which is read, too.
 class PageCount {
  public:
-  PageCount(const DualGraph& graph, const OpenPagedFile& file, ReadCost& cost)
-      : graph_(graph), file_(file), cost_(cost) {}
+  PageCount(const DualGraph& graph, const OpenPagedFile& file, uint64_t gap_bytes, ReadCost& cost)
+      : graph_(graph), file_(file), gap_pages_(gap_bytes / kBlockSize), cost_(cost) {}
   void add(ByteRange range) {
     if (range.length_bytes == 0) return;
     const uint64_t end = (range.end() - 1) / kBlockSize + 1;
     for (uint64_t page = std::max(range.offset / kBlockSize, seen_); page < end; ++page) {
       if (graph_.pages().contains(file_.paged(), page)) continue;
-      cost_.reads += page != read_ || read_ == 0;
-      cost_.bytes += kBlockSize;
+      const bool goes_on = read_ != 0 && page - read_ <= gap_pages_;
+      cost_.reads += !goes_on;
+      cost_.bytes += (1 + (goes_on ? page - read_ : 0)) * kBlockSize;
       read_ = page + 1;
     }
     seen_ = std::max(seen_, end);
@@ -35,6 +36,7 @@ class PageCount {
  private:
   const DualGraph& graph_;
   const OpenPagedFile& file_;
+  const uint64_t gap_pages_;
   ReadCost& cost_;
   uint64_t seen_ = 0;  // the end of the pages that were looked at
   uint64_t read_ = 0;  // of those that are read
@@ -52,10 +54,10 @@ uint64_t new_bytes(const SweepPlan& plan, size_t first_item, const ListPlace& pl
 ReadCost Planner::range_cost(const BlockId& block) const {
   const DualBlock& b = about(block);
   ReadCost cost;
-  PageCount(graph_, graph_.blocks(block.side), cost).add(b.lists);
+  PageCount(graph_, graph_.blocks(block.side), device_.gap_bytes(), cost).add(b.lists);
   if (!graph_.has_index(block)) cost.bytes += pages_of(b.index).bytes;
   if (graph_.has_weights()) {
-    PageCount(graph_, graph_.weights(block.side), cost)
+    PageCount(graph_, graph_.weights(block.side), device_.gap_bytes(), cost)
         .add(graph_.dual().weights(block.side).range(b.first_arc, b.arc_count));
   }
   cost.arcs = b.arc_count;
@@ -67,9 +69,10 @@ bool Planner::add_active_items(const Choice& choice, const Frontier& frontier, d
   const BlockId block = push_block(choice);
   const DualBlock& b = about(block);
   const ListIndex& index = choice.index->index;
-  PageCount lists(graph_, graph_.blocks(block.side), cost);
+  PageCount lists(graph_, graph_.blocks(block.side), device_.gap_bytes(), cost);
   std::optional<PageCount> weights;
-  if (graph_.has_weights()) weights.emplace(graph_, graph_.weights(block.side), cost);
+  if (graph_.has_weights())
+    weights.emplace(graph_, graph_.weights(block.side), device_.gap_bytes(), cost);
   const double arcs_a_byte =
       static_cast<double>(b.arc_count) / static_cast<double>(b.lists.length_bytes);
   const size_t first_item = plan.items.size();
@@ -133,7 +136,7 @@ void Planner::decide(Choice& choice, const Frontier& frontier, SweepPlan& plan) 
         costs_at_most(choice.is_known ? std::numeric_limits<double>::infinity() : decoding) ||
         costs_at_most(device_.seconds(range_cost(pull_block(choice))));
     if (choice.pushes) {
-      plan.add_items(graph_, choice.index, first_item, like);
+      plan.add_items(graph_, choice.index, first_item, device_.gap_bytes(), like);
     } else {
       plan.items.resize(first_item);
     }
@@ -148,7 +151,7 @@ bool Planner::add_items_that_can_change(const Choice& choice, const CanChange& c
   const DualBlock& b = about(block);
   const ListIndex& index = graph_.index(block)->index;
   const uint64_t first = graph_.geometry().first(choice.target);
-  PageCount lists(graph_, graph_.blocks(block.side), cost);
+  PageCount lists(graph_, graph_.blocks(block.side), device_.gap_bytes(), cost);
   const size_t first_item = plan.items.size();
   uint64_t bytes = 0, seen = 0;
   bool is_cheap = true;
@@ -171,7 +174,7 @@ void Planner::add_pull(Choice& choice, const CanChange& can_change, SweepPlan& p
     ReadCost cost;
     if (add_items_that_can_change(choice, can_change, device_.seconds(choice.cost), plan, cost)) {
       choice.cost = cost;
-      return plan.add_items(graph_, index, first_item, like);
+      return plan.add_items(graph_, index, first_item, device_.gap_bytes(), like);
     }
     plan.items.resize(first_item);
   }
@@ -224,6 +227,10 @@ Outcome<void> Planner::add_active(std::span<const uint32_t> sources,
   if (auto loaded = load_for(choices, true); !loaded) return loaded;
   for (Choice& choice : choices) decide(choice, frontier, plan);
   if (auto loaded = load_for(choices, false); !loaded) return loaded;
+  // In the order of the file.
+  std::stable_sort(choices.begin(), choices.end(), [&](const Choice& a, const Choice& b) {
+    return std::pair(a.flow.targets, a.target) < std::pair(b.flow.targets, b.target);
+  });
   for (Choice& choice : choices) {
     if (!choice.pushes) add_pull(choice, can_change, plan);
     add_report(choice);
@@ -255,9 +262,8 @@ Outcome<void> Planner::add_all_into(uint32_t targets, std::span<const uint32_t> 
                     .group = targets,
                     .step = step,
                     .tag = choice.pushes ? kPushChunk : kPullChunk});
-    if (!ascends) {
-      std::reverse(plan.chunks.begin() + static_cast<ptrdiff_t>(first_chunk), plan.chunks.end());
-    }
+    // Pushed chunks add in their order, which must not depend on the cache.
+    if (!ascends) plan.reverse(first_chunk, choice.pushes ? 0 : graph_.segment_bytes());
     // Chunks of a block that pushes have the same targets.
     if (choice.pushes) {
       for (size_t i = first_chunk; i < plan.chunks.size(); ++i) plan.chunks[i].step = step++;

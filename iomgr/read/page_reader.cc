@@ -44,11 +44,6 @@ bool is_sound(const PagedFile& file, uint64_t page_index, std::span<const std::b
   return file.checker == nullptr || file.checker->is_sound(page_index, bytes);
 }
 
-struct FreeAligned {
-  void operator()(std::byte* memory) const { ::operator delete(memory, std::align_val_t{kPage}); }
-};
-using AlignedBytes = std::unique_ptr<std::byte, FreeAligned>;
-
 AlignedBytes allocate_aligned(uint64_t bytes) {
   return AlignedBytes(
       static_cast<std::byte*>(::operator new(bytes, std::align_val_t{kPage}, std::nothrow)));
@@ -77,6 +72,10 @@ Result<std::unique_ptr<PageReader>> PageReader::start(const PageReaderOptions& o
   return reader;
 }
 
+void FreeAligned::operator()(std::byte* memory) const {
+  ::operator delete(memory, std::align_val_t{kPage});
+}
+
 bool PageReader::contains(const PagedFile& file, uint64_t page_index) {
   return cache_->contains(key_of(file, page_index));
 }
@@ -84,9 +83,14 @@ bool PageReader::contains(const PagedFile& file, uint64_t page_index) {
 PageQueue::PageQueue(PageReader& reader)
     : cache_(*reader.cache_),
       fetch_pages_max_(reader.merges_ ? kFetchPages : 1),
+      gap_pages_max_(reader.merges_ ? reader.gap_pages_ : 0),
       requests_(kRequestCount),
       pages_(kPageCount),
       fetches_(kFetchPages / fetch_pages_max_ * kFetchCount) {
+  if (gap_pages_max_ > 0) {
+    gap_bytes_ = allocate_aligned(gap_pages_max_ * kPage);
+    if (!gap_bytes_) throw std::bad_alloc();
+  }
   waiting_.reserve(kRequestCount);
   waits_.reserve(kPageCount);
   pieces_.reserve(kRequestPagesMax);
@@ -140,8 +144,9 @@ bool PageQueue::run_from_cache(const Waiting& request) {
 
 bool PageQueue::has_room(uint64_t page_count) const {
   const uint64_t fetch_room = free_fetch_count_ * fetch_pages_max_ +
-                              (open_fetch_ ? fetch_pages_max_ - open_fetch_->count : 0);
-  return page_count <= free_page_count_ && page_count <= fetch_room;
+                              (open_fetch_ ? fetch_pages_max_ - open_fetch_->piece_count : 0);
+  const uint64_t piece_count = gap_pages_max_ > 0 ? 2 * page_count : page_count;
+  return page_count <= free_page_count_ && piece_count <= fetch_room;
 }
 
 // Begins requests in the order of the files, so that neighbours share a fetch, as far as there
@@ -209,19 +214,36 @@ void PageQueue::ask_for(Request& request, Page& page, uint64_t page_index) {
 
 // ---- fetching
 
+// The pages between the fetch's last one and this, if they are read, too.
+ByteRange PageQueue::gap_before(const Fetch& fetch, uint64_t page_index) const {
+  const uint64_t end = fetch.page_indexes[fetch.count - 1] + 1;
+  if (page_index <= end || page_index - end > gap_pages_max_) return {};
+  return {.offset = end * kPage, .length_bytes = (page_index - end) * kPage};
+}
+
 void PageQueue::add_to_fetch(Request& request, Page& page, uint64_t page_index, Fill fill) {
-  if (open_fetch_ != nullptr && open_fetch_->count == fetch_pages_max_) start_fetch();
+  ByteRange gap = {};
+  if (open_fetch_ != nullptr) {
+    gap = gap_before(*open_fetch_, page_index);
+    if (open_fetch_->piece_count + (gap.length_bytes > 0) >= fetch_pages_max_) start_fetch();
+  }
   if (open_fetch_ == nullptr) {
+    gap = {};
     open_fetch_ = pop(free_fetch_);
     --free_fetch_count_;
     open_fetch_->file = request.file;
-    open_fetch_->count = 0;
+    open_fetch_->count = open_fetch_->piece_count = 0;
   }
   Fetch& fetch = *open_fetch_;
-  const uint32_t i = fetch.count++;
+  if (gap.length_bytes > 0) {
+    fetch.pieces[fetch.piece_count++] = {.range = gap, .buffer = gap_bytes_.get()};
+  }
   // Whole pages, also at the end of the file, where the device brings fewer bytes.
-  fetch.pieces[i] = {.range = {.offset = page_index * kPage, .length_bytes = kPage},
-                     .buffer = fill.bytes().data()};
+  fetch.pieces[fetch.piece_count++] = {
+      .range = {.offset = page_index * kPage, .length_bytes = kPage},
+      .buffer = fill.bytes().data()};
+  const uint32_t i = fetch.count++;
+  fetch.page_indexes[i] = page_index;
   fetch.fills[i] = std::move(fill);
   fetch.pages[i] = &page;
   ++request.pending;
@@ -231,19 +253,19 @@ void PageQueue::start_fetch() {
   Fetch& fetch = *std::exchange(open_fetch_, nullptr);
   ++fetching_count_;
   fetch.started = true;
-  const PartRequest request = request_of(*fetch.file, {fetch.pieces, fetch.count});
+  const PartRequest request = request_of(*fetch.file, {fetch.pieces, fetch.piece_count});
   IoEngine& engine = fetch.file->engine;
   if (!engine.submit(request, &fetch)) fetch.on_done(engine.run(request));
 }
 
 void PageQueue::Fetch::on_done(int error) {
   for (uint32_t i = 0; i < count; ++i) {
-    const uint64_t left = file->size_bytes - pieces[i].range.offset;
+    const uint64_t left = file->size_bytes - page_indexes[i] * kPage;
     const uint64_t valid_bytes = std::min(left, kPage);
-    const int outcome = error != 0 || is_sound(*file, pieces[i].range.offset / kPage,
-                                               fills[i].bytes().first(valid_bytes))
-                            ? error
-                            : EBADMSG;
+    const int outcome =
+        error != 0 || is_sound(*file, page_indexes[i], fills[i].bytes().first(valid_bytes))
+            ? error
+            : EBADMSG;
     if (outcome == 0) {
       pages[i]->pin = fills[i].publish(valid_bytes);
     } else {

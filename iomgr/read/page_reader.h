@@ -17,13 +17,14 @@
 // than 1 MiB, one that finds no free page, and one with a failed shared fetch. So an error
 // always belongs to the range itself.
 //
-// Memory: the budget, and 400 KiB per queue. Only those ranges, and more than a thousand queued
+// Memory: the budget, and 550 KiB per queue. Only those ranges, and more than a thousand queued
 // requests, allocate. So submit some thousands, then wait().
 //
 // Threads: a reader may be shared, a queue belongs to one thread. Queues share pages: a page
 // that one queue fetches, the others wait for. Not across fork().
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -60,6 +61,11 @@ struct PagedFile {
   const PageChecker* checker = nullptr;  // none: pages are not checked
 };
 
+struct FreeAligned {
+  void operator()(std::byte* memory) const;
+};
+using AlignedBytes = std::unique_ptr<std::byte, FreeAligned>;  // of kBlockSize
+
 // The work on a range's bytes. It must live until one of the two functions is called, once.
 class PageTask {
  public:
@@ -85,6 +91,13 @@ class PageReader {
   // ENOMEM; EINVAL: a budget below 2 MiB.
   static Result<std::unique_ptr<PageReader>> start(const PageReaderOptions& options);
 
+  // Gaps of at most so many bytes between two missing pieces of a file are read, too, and thrown
+  // away: a disk takes longer to skip them. For queues that are made after it; at most kGapBytesMax.
+  static constexpr uint64_t kGapBytesMax = 256 << 10;
+  void read_through_gaps(uint64_t bytes) {
+    gap_pages_ = static_cast<uint32_t>(std::min(bytes, kGapBytesMax) / kPageBytes);
+  }
+
   CacheStats stats() const { return cache_->stats(); }
   // Whether the page is in memory. Does not count as a use.
   bool contains(const PagedFile& file, uint64_t page_index);
@@ -94,6 +107,7 @@ class PageReader {
   PageReader() = default;
   MappedCache cache_;
   bool merges_ = true;
+  uint32_t gap_pages_ = 0;
 };
 
 class PageQueue {
@@ -115,10 +129,10 @@ class PageQueue {
   static constexpr uint32_t kRequestCount = 1024;    // in flight
   static constexpr uint32_t kPageCount = 4096;       // of all requests
   static constexpr uint32_t kRequestPagesMax = 256;  // per request
-  // Requests to the devices: 6 MiB, so that a sweep in stripe units of some MiB keeps several disks
+  // Requests to the devices: 8 MiB, so that a sweep in stripe units of some MiB keeps several disks
   // busy.
-  static constexpr uint32_t kFetchCount = 24;
-  static constexpr uint32_t kFetchPages = 64;  // per fetch
+  static constexpr uint32_t kFetchCount = 32;
+  static constexpr uint32_t kFetchPages = 64;  // per fetch; a gap counts as one
 
   struct Waiting {
     const PagedFile* file;
@@ -143,9 +157,11 @@ class PageQueue {
 
     PageQueue* queue = nullptr;
     const PagedFile* file = nullptr;
-    uint32_t count = 0;
+    uint32_t count = 0;  // of pages
+    uint32_t piece_count = 0;
     bool started = false;
-    Piece pieces[kFetchPages];
+    Piece pieces[kFetchPages];  // one for each page, and one for each gap
+    uint64_t page_indexes[kFetchPages];
     Fill fills[kFetchPages];
     Page* pages[kFetchPages];
     Fetch* next = nullptr;  // free, or ended
@@ -155,6 +171,7 @@ class PageQueue {
   bool activate(const Waiting& request);
   void ask_for(Request& request, Page& page, uint64_t page_index);
   void add_to_fetch(Request& request, Page& page, uint64_t page_index, Fill fill);
+  ByteRange gap_before(const Fetch& fetch, uint64_t page_index) const;
   void start_fetch();
   void take_ended();
   void take_waited();
@@ -171,6 +188,8 @@ class PageQueue {
 
   FrameCache& cache_;
   const uint32_t fetch_pages_max_;
+  const uint32_t gap_pages_max_;
+  AlignedBytes gap_bytes_;  // what lies in gaps; nobody looks at it
   std::vector<Waiting> waiting_;
   size_t first_waiting_ = 0;  // the requests before it have begun
   bool sorted_ = true;

@@ -166,6 +166,42 @@ TEST_F(PageReaderTest, NeighboursAreOneIoWhateverTheirOrder) {
   EXPECT_EQ(moved_bytes_, pages_of(60));
 }
 
+TEST_F(PageReaderTest, SmallGapsAreReadThroughLargeOnesAreSkipped) {
+  make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 2 * kMiB);
+  start(4 * kMiB);
+  reader_->read_through_gaps(4 * kReaderPage);
+  queue_ = std::make_unique<PageQueue>(*reader_);
+  const uint64_t pages[] = {7, 10, 15, 100};  // gaps of 2, 4 and 84 pages
+  std::vector<Task> tasks(std::size(pages));
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    queue_->submit(*paged_, {pages_of(pages[i]) + 100, 8}, tasks[i]);
+  }
+  run_all();
+  EXPECT_EQ(io_count_, 2u);
+  EXPECT_EQ(moved_bytes_, pages_of(9) + pages_of(1));
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    EXPECT_EQ(tasks[i].got, expected({pages_of(pages[i]) + 100, 8}));
+  }
+  EXPECT_FALSE(reader_->contains(*paged_, 8));
+}
+
+TEST_P(PageReaderWaysTest, AnErrorInAGapHitsNobody) {
+  make_file({.stripe_depth_bytes = kMiB, .device_count = 2, .first_device = 0}, 2 * kMiB);
+  start(4 * kMiB);
+  reader_->read_through_gaps(kMiB);
+  queue_ = std::make_unique<PageQueue>(*reader_);
+  bad_byte_ = pages_of(8);
+  std::vector<Task> tasks(40);  // with gaps, more than a fetch may have
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    queue_->submit(*paged_, {pages_of(3 * i), 8}, tasks[i]);
+  }
+  run_all();
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    EXPECT_EQ(tasks[i].got, expected({pages_of(3 * i), 8}));
+    EXPECT_EQ(tasks[i].calls, 1);
+  }
+}
+
 TEST_F(PageReaderTest, ASharedPageIsReadOnce) {
   make_file(kThree, kMiB);
   start(2 * kMiB);
