@@ -50,6 +50,8 @@ struct RunRequest {
   unsigned threads = 0;  // 0: as many as there are cores
   uint64_t cache_bytes = 64 << 20;
   bool in_memory = false;
+  // The largest gap between lists that semiext and hybrid read through; none: measured.
+  std::optional<uint64_t> gap_bytes = {};
   // The next three are for the engine hybrid. Memory for vertices' values; none: half of what is
   // available.
   std::optional<uint64_t> value_memory_bytes = {};

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
+#include "adapters/graph/graph.h"
 #include "adapters/graph/shared_value.h"
 #include "adapters/graph/worker_pool.h"
-#include "adapters/graph/graph.h"
 
 namespace graphlane {
 

@@ -58,9 +58,7 @@ Outcome<std::unique_ptr<DualGraph>> DualGraph::open(const std::string& path,
     graph->index_bytes_max_ = std::min(index_bytes, memory_bytes / 2);
     graph->keeps_indexes_ = graph->index_bytes_max_ == index_bytes;
     graph->cache_bytes_ = std::max(memory_bytes - graph->index_bytes_max_, kCacheBytesMin);
-    // Sweeps go forth and back, so what was read last is read first.
-    auto pages =
-        PageReader::start({.budget_bytes = graph->cache_bytes_, .policy = CachePolicy::kLru});
+    auto pages = PageReader::start({.budget_bytes = graph->cache_bytes_});
     if (!pages) {
       return make_error(pages.error().code, "{}: no memory for a cache of {} bytes", path,
                         graph->cache_bytes_);

@@ -58,7 +58,7 @@ class DualGraph {
   const OpenPagedFile& weights(DualSide side) const { return *this->side(side).weights; }
   PageReader& pages() const { return *pages_; }
   uint64_t cache_bytes() const { return cache_bytes_; }
-  // Of what a sweep back reads forwards: little of the cache, so that it loses little there.
+  // The pieces that a sweep back reads forwards. A sweep may lose one piece of the cache.
   uint64_t segment_bytes() const { return std::min<uint64_t>(cache_bytes_ / 8, 8 << 20); }
   PagedFiles::Moved moved() const { return files_.moved(); }
 

@@ -63,6 +63,8 @@ Json iterations_json(const std::vector<IterationReport>& reports, bool has_value
   return all;
 }
 
+constexpr double kArcsPerSecond = 60e6;  // of a thread
+
 // Beside the graph, where there is room for it, too.
 std::string directory_of_values(const std::string& graph) {
   return std::filesystem::weakly_canonical(graph).parent_path().string();
@@ -80,9 +82,12 @@ Outcome<AlgorithmResult> run_program(const HybridProgram& program, const RunRequ
   const auto run_begin = std::chrono::steady_clock::now();
   try {
     WorkerPool pool(usable_threads(request.threads));
-    const auto device = measure_devices(**graph, pool.size());
+    auto device =
+        measure_devices((*graph)->blocks(DualSide::kOut), (*graph)->pages(), Measure::kAll);
     if (!device) return device.error();
-    (*graph)->pages().read_through_gaps(device->gap_bytes());
+    device->arcs_per_second = kArcsPerSecond * pool.size();
+    device->gap_bytes = request.gap_bytes.value_or(device->gap_bytes);
+    (*graph)->pages().read_through_gaps(device->gap_bytes);
     Engine engine(**graph, pool,
                   {.model = *model,
                    .accumulates = request.accumulates,

@@ -54,10 +54,10 @@ uint64_t new_bytes(const SweepPlan& plan, size_t first_item, const ListPlace& pl
 ReadCost Planner::range_cost(const BlockId& block) const {
   const DualBlock& b = about(block);
   ReadCost cost;
-  PageCount(graph_, graph_.blocks(block.side), device_.gap_bytes(), cost).add(b.lists);
+  PageCount(graph_, graph_.blocks(block.side), device_.gap_bytes, cost).add(b.lists);
   if (!graph_.has_index(block)) cost.bytes += pages_of(b.index).bytes;
   if (graph_.has_weights()) {
-    PageCount(graph_, graph_.weights(block.side), device_.gap_bytes(), cost)
+    PageCount(graph_, graph_.weights(block.side), device_.gap_bytes, cost)
         .add(graph_.dual().weights(block.side).range(b.first_arc, b.arc_count));
   }
   cost.arcs = b.arc_count;
@@ -69,10 +69,10 @@ bool Planner::add_active_items(const Choice& choice, const Frontier& frontier, d
   const BlockId block = push_block(choice);
   const DualBlock& b = about(block);
   const ListIndex& index = choice.index->index;
-  PageCount lists(graph_, graph_.blocks(block.side), device_.gap_bytes(), cost);
+  PageCount lists(graph_, graph_.blocks(block.side), device_.gap_bytes, cost);
   std::optional<PageCount> weights;
   if (graph_.has_weights())
-    weights.emplace(graph_, graph_.weights(block.side), device_.gap_bytes(), cost);
+    weights.emplace(graph_, graph_.weights(block.side), device_.gap_bytes, cost);
   const double arcs_a_byte =
       static_cast<double>(b.arc_count) / static_cast<double>(b.lists.length_bytes);
   const size_t first_item = plan.items.size();
@@ -136,7 +136,7 @@ void Planner::decide(Choice& choice, const Frontier& frontier, SweepPlan& plan) 
         costs_at_most(choice.is_known ? std::numeric_limits<double>::infinity() : decoding) ||
         costs_at_most(device_.seconds(range_cost(pull_block(choice))));
     if (choice.pushes) {
-      plan.add_items(graph_, choice.index, first_item, device_.gap_bytes(), like);
+      plan.add_items(graph_, choice.index, first_item, device_.gap_bytes, like);
     } else {
       plan.items.resize(first_item);
     }
@@ -151,7 +151,7 @@ bool Planner::add_items_that_can_change(const Choice& choice, const CanChange& c
   const DualBlock& b = about(block);
   const ListIndex& index = graph_.index(block)->index;
   const uint64_t first = graph_.geometry().first(choice.target);
-  PageCount lists(graph_, graph_.blocks(block.side), device_.gap_bytes(), cost);
+  PageCount lists(graph_, graph_.blocks(block.side), device_.gap_bytes, cost);
   const size_t first_item = plan.items.size();
   uint64_t bytes = 0, seen = 0;
   bool is_cheap = true;
@@ -174,7 +174,7 @@ void Planner::add_pull(Choice& choice, const CanChange& can_change, SweepPlan& p
     ReadCost cost;
     if (add_items_that_can_change(choice, can_change, device_.seconds(choice.cost), plan, cost)) {
       choice.cost = cost;
-      return plan.add_items(graph_, index, first_item, device_.gap_bytes(), like);
+      return plan.add_items(graph_, index, first_item, device_.gap_bytes, like);
     }
     plan.items.resize(first_item);
   }

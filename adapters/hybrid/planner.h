@@ -19,8 +19,8 @@
 #include <span>
 #include <vector>
 
+#include "adapters/graph/device_model.h"
 #include "adapters/hybrid/block_sweep.h"
-#include "adapters/hybrid/device_model.h"
 #include "adapters/hybrid/frontier.h"
 
 namespace graphlane::hybrid {

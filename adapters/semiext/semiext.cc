@@ -5,6 +5,7 @@
 #include <iterator>
 #include <new>
 
+#include "adapters/graph/device_model.h"
 #include "adapters/semiext/program.h"
 #include "graphfmt/sort/line.h"
 
@@ -45,6 +46,19 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+// Gaps that disks would take longer to skip are read. Variants of FlashGraph's figures read none.
+Outcome<void> set_gaps(const Graph& graph, std::optional<uint64_t> gap_bytes) {
+  if (graph.is_in_memory() || graph.variant().merge != Merge::kLists) return {};
+  if (!gap_bytes) {
+    const auto device =
+        measure_devices(*graph.side(EdgeSide::kOut).lists, graph.pages(), Measure::kGap);
+    if (!device) return device.error();
+    gap_bytes = device->gap_bytes;
+  }
+  graph.pages().read_through_gaps(*gap_bytes);
+  return {};
+}
+
 Outcome<AlgorithmResult> run_listed(const ListedProgram& program, const RunRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
   const auto graph = Graph::open(request.graph, {.cache_bytes = request.cache_bytes,
@@ -57,6 +71,7 @@ Outcome<AlgorithmResult> run_listed(const ListedProgram& program, const RunReque
   const auto run_begin = std::chrono::steady_clock::now();
   try {
     WorkerPool pool(usable_threads(request.threads));
+    if (auto set = set_gaps(**graph, request.gap_bytes); !set) return set.error();
     Outcome<AlgorithmResult> result = program.run({.graph = **graph,
                                                    .pool = pool,
                                                    .options = request.options,

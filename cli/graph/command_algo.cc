@@ -30,6 +30,7 @@ struct AlgoCommand {
   uint32_t threads = 0;
   std::optional<uint64_t> cache_bytes;
   std::optional<uint64_t> value_memory;
+  std::optional<uint64_t> gap_bytes;
   std::string updates;
   bool in_memory = false;
   std::string model;
@@ -95,6 +96,7 @@ EngineOption option_of_another_engine(const AlgoCommand& options, const Algorith
   if (!options.model.empty() && (is_kv || is_semiext)) return {"--model", "hybrid"};
   if (!options.updates.empty() && (is_kv || is_semiext)) return {"--updates", "hybrid"};
   if (options.value_memory && (is_kv || is_semiext)) return {"--value-memory", "hybrid"};
+  if (options.gap_bytes && is_kv) return {"--gap", "semiext or hybrid"};
   if (options.explains && is_semiext) return {"--explain", "hybrid or kv"};
   if (is_semiext) return {};
   if (options.merge != "lists") return {"--merge", "semiext"};
@@ -221,6 +223,7 @@ Outcome<int> compute(const AlgoCommand& options) {
                   .dangling = options.dangling == "none" ? Dangling::kNone : Dangling::kUniform},
       .threads = options.threads,
       .in_memory = options.in_memory,
+      .gap_bytes = options.gap_bytes,
       .value_memory_bytes = options.value_memory,
       .accumulates = options.updates == "accumulated",
       .model = options.model,
@@ -382,6 +385,9 @@ void add_algo(Parser& parser) {
   add_size(command, "--value-memory", &options->value_memory,
            "of dual: keep so much of vertices' values in memory, the rest in a file beside GRAPH "
            "(half of what is available)");
+  add_size(
+      command, "--gap", &options->gap_bytes,
+      "of lists and dual: also read gaps up to this between lists (measured: 0 unless on disks)");
   command
       ->add_option("--model", options->model,
                    "of dual: hybrid (as devices make cheaper), push, pull or random")

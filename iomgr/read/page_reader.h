@@ -81,7 +81,9 @@ class PageTask {
 
 struct PageReaderOptions {
   uint64_t budget_bytes = 64 << 20;
-  CachePolicy policy = CachePolicy::kScanResistant;
+  // Engines sweep forth and back, so what was read last is read first: LRU then has as many hits as
+  // can be, and what is missing is in one piece.
+  CachePolicy policy = CachePolicy::kLru;
   bool merges = true;  // neighbouring pages are one I/O; false only for experiments
 };
 
@@ -189,7 +191,7 @@ class PageQueue {
   FrameCache& cache_;
   const uint32_t fetch_pages_max_;
   const uint32_t gap_pages_max_;
-  AlignedBytes gap_bytes_;  // what lies in gaps; nobody looks at it
+  AlignedBytes gap_bytes_;  // filled by the bytes of gaps, which are not used
   std::vector<Waiting> waiting_;
   size_t first_waiting_ = 0;  // the requests before it have begun
   bool sorted_ = true;

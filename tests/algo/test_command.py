@@ -178,6 +178,25 @@ def test_variants_for_experiments_do_not_change_results(graphlane, stored, words
     assert stats["ranges"] > plain_stats["ranges"] or stats["device_bytes"] > plain_stats["device_bytes"]
 
 
+@pytest.mark.parametrize("form", ["lists", "dual"])
+def test_gaps_that_are_read_take_fewer_reads(graphlane, tmp_path, form):
+    """The second level has 32 vertices, whose lists are 16 KiB apart."""
+    rest = np.arange(1, 1 << 17)
+    arcs = np.concatenate([np.stack([0 * rest[::4096], rest[::4096]], axis=1), np.stack([rest, 0 * rest + 2], axis=1)])
+    graph = graphs.StoredGraph("star", 1 << 17, arcs)
+    path = graph.store(graphlane, tmp_path, "raw", form)
+
+    def run(gap):
+        words = ["--model", "push"] if form == "dual" else []
+        told = json.loads(graphlane("algo", "bfs", "--cache", "4M", "--source", "0", "--gap", gap, *words, "--json", path).stdout)
+        return told["summary"], told["stats"]
+
+    (skipped, without), (read, through) = run("0"), run("256K")
+    assert read == skipped and skipped["reached"] == 34
+    assert through["device_reads"] + 25 < without["device_reads"]
+    assert through["device_bytes"] > without["device_bytes"]
+
+
 @pytest.mark.parametrize("words", [["--model", "push"], ["--explain"], ["--portion", "0.1"]])
 def test_an_option_of_another_engine_is_refused(refused, stored, words):
     assert "and this is semiext" in refused("pagerank", stored(), *words, naming=words[0])

@@ -5,8 +5,9 @@
 #include <cstdint>
 
 #include "iomgr/base/error.h"
+#include "iomgr/read/paged_files.h"
 
-namespace graphlane::hybrid {
+namespace graphlane {
 
 // A number of separate places to read, and their bytes in whole pages.
 struct ReadCost {
@@ -21,20 +22,13 @@ struct ReadCost {
   }
 };
 
-class DualGraph;
-
 struct DeviceModel {
   double bytes_per_second = 500e6;  // of large reads, all devices together
   double reads_per_second = 50e3;   // of single pages at random places
   double arcs_per_second = 100e6;   // decoded and given to the program, all threads together
-
-  // Bytes between two lists that cost less to read than a second read costs. Only disks gain from
-  // it: 0 if it is a few pages.
-  uint64_t gap_bytes() const {
-    constexpr double kMin = 64 << 10, kMax = 1 << 20;
-    const double gap = bytes_per_second / reads_per_second;
-    return gap < kMin ? 0 : static_cast<uint64_t>(std::min(gap, kMax));
-  }
+  // Bytes between two lists that are read, too, because a second read would take longer. SSDs gain
+  // nothing from it.
+  uint64_t gap_bytes = 0;
 
   // A read of one page takes 1 / reads_per_second; more pages behind it come with the throughput of
   // large reads.
@@ -52,8 +46,11 @@ struct DeviceModel {
   }
 };
 
-// The speed of the graph's devices, as `graphlane calibrate` has measured them. Without it, a few
-// reads measure them now; of a file below 1 MiB, an SSD is assumed.
-Outcome<DeviceModel> measure_devices(DualGraph& graph, unsigned threads);
+// kGap measures only what gap_bytes needs, with fewer reads.
+enum class Measure { kAll, kGap };
 
-}  // namespace graphlane::hybrid
+// The speed of the devices under a graph's file, as `graphlane calibrate` has measured them. Without
+// it, a few reads measure them now; of a file below 1 MiB, an SSD is assumed.
+Outcome<DeviceModel> measure_devices(const OpenPagedFile& file, PageReader& pages, Measure what);
+
+}  // namespace graphlane

@@ -1,27 +1,29 @@
-#include "adapters/hybrid/device_model.h"
+#include "adapters/graph/device_model.h"
 
 #include <chrono>
 #include <optional>
 #include <random>
 
-#include "adapters/hybrid/dual_graph.h"
 #include "iomgr/base/files/atomic_file.h"
 #include "iomgr/io/calibration.h"
 #include "iomgr/read/page_reader.h"
 #include "iomgr/volume/volume_files.h"
 
-namespace graphlane::hybrid {
+namespace graphlane {
 namespace {
 
-constexpr double kArcsPerSecond = 60e6;  // of a thread
 // Measuring would take longer than reading a smaller file.
 constexpr uint64_t kProbedBytesMin = 1 << 20;
-constexpr unsigned kProbeReads = 8;
+constexpr unsigned kProbeReads = 8;   // together
+constexpr unsigned kSingleReads = 5;  // then one by one, if those took long
 // Large reads of each device: so many bytes, and at most a 64th of the file in all.
 constexpr uint64_t kProbeBytesMax = 1 << 20;
 constexpr uint64_t kProbeBytesMin = 128 << 10;
-// Devices that answer more random reads are no disks, whatever they say (virtual ones say so).
-constexpr double kDiskReadsMax = 1000;
+// Devices that answer faster are no disks, whatever they say (virtual ones say so).
+constexpr double kDiskReadSeconds = 0.5e-3;
+
+// A smaller gap saves a disk little, and an SSD nothing.
+constexpr double kGapBytesMin = 64 << 10;
 
 constexpr DeviceModel kUsualDisk{.bytes_per_second = 150e6, .reads_per_second = 120};
 constexpr DeviceModel kUsualSsd{.bytes_per_second = 500e6, .reads_per_second = 50e3};
@@ -55,10 +57,10 @@ class ProbeTask final : public PageTask {
   int error = 0;
 };
 
-Outcome<double> seconds_of_reads(const DualGraph& graph, const OpenPagedFile& file,
+Outcome<double> seconds_of_reads(const OpenPagedFile& file, PageReader& pages,
                                  std::span<const ByteRange> ranges) {
   ProbeTask task;
-  PageQueue queue(graph.pages());
+  PageQueue queue(pages);
   const auto begin = std::chrono::steady_clock::now();
   for (const ByteRange& range : ranges) queue.submit(file.paged(), range, task);
   while (queue.wait()) {
@@ -78,15 +80,47 @@ uint64_t device_count(const PagedFile& file) {
                               stripes.device_count);
 }
 
-// Bytes per second of large reads from all devices at the same time, without the seek to the first
-// byte. Nothing: the file is too small to tell.
-Outcome<std::optional<double>> probed_bytes_per_second(const DualGraph& graph,
-                                                       const OpenPagedFile& file) {
+struct ProbedReads {
+  double reads_per_second;
+  bool is_disk;
+};
+
+// Single pages at random places. Precondition: kProbedBytesMin.
+Outcome<ProbedReads> probed_reads(const OpenPagedFile& file, PageReader& pages) {
+  std::mt19937_64 random(file.size_bytes());
+  std::vector<ByteRange> places;
+  for (unsigned i = 0; i < kProbeReads + kSingleReads; ++i) {
+    places.push_back({random() % (file.size_bytes() / kBlockSize) * kBlockSize, kBlockSize});
+  }
+  const std::span all(places);
+  const auto together = seconds_of_reads(file, pages, all.first(kProbeReads));
+  if (!together) return together.error();
+  if (*together < kDiskReadSeconds) return ProbedReads{kProbeReads / *together, false};
+  // Slow, or others compute. Then some of these are fast.
+  std::vector<double> single;
+  for (unsigned i = kProbeReads; i < places.size(); ++i) {
+    const auto seconds = seconds_of_reads(file, pages, all.subspan(i, 1));
+    if (!seconds) return seconds.error();
+    single.push_back(*seconds);
+  }
+  std::nth_element(single.begin(), single.begin() + kSingleReads / 2, single.end());
+  const double usual = single[kSingleReads / 2];
+  if (usual >= kDiskReadSeconds) return ProbedReads{kProbeReads / *together, true};
+  return ProbedReads{kProbeReads / std::min(*together, usual), false};
+}
+
+// Large reads from all devices at the same time, without the seek to the first byte. Of a file that
+// is too small to tell: as usual ones.
+Outcome<double> probed_bytes_per_second(const OpenPagedFile& file, PageReader& pages,
+                                        bool is_disk) {
   const uint64_t depth = file.paged().map.geometry().stripe_depth_bytes;
   const uint64_t devices = device_count(file.paged()), size = file.size_bytes();
   const uint64_t bytes =
       std::min({kProbeBytesMax, depth / 2, size / 64 / devices}) / kBlockSize * kBlockSize;
-  if (bytes < kProbeBytesMin) return std::optional<double>();
+  if (bytes < kProbeBytesMin) {
+    return is_disk ? kUsualDisk.bytes_per_second * static_cast<double>(devices)
+                   : kUsualSsd.bytes_per_second;
+  }
   const uint64_t unit = depth <= size / 2 ? depth : kBlockSize;
   const uint64_t first = size / 2 / unit * unit;
   std::vector<ByteRange> before, large;
@@ -95,49 +129,45 @@ Outcome<std::optional<double>> probed_bytes_per_second(const DualGraph& graph,
     before.push_back({first + device * depth, kBlockSize});
     large.push_back({before.back().end(), bytes});
   }
-  if (const auto moved = seconds_of_reads(graph, file, before); !moved) return moved.error();
-  const auto seconds = seconds_of_reads(graph, file, large);
+  if (const auto moved = seconds_of_reads(file, pages, before); !moved) return moved.error();
+  const auto seconds = seconds_of_reads(file, pages, large);
   if (!seconds) return seconds.error();
-  return std::optional(static_cast<double>(large.size() * bytes) / *seconds);
+  return static_cast<double>(large.size() * bytes) / *seconds;
 }
 
-Outcome<DeviceModel> probed(const DualGraph& graph, const OpenPagedFile& file) {
-  std::mt19937_64 random(file.size_bytes());
-  std::vector<ByteRange> pages;
-  for (unsigned i = 0; i < kProbeReads; ++i) {
-    pages.push_back({random() % (file.size_bytes() / kBlockSize) * kBlockSize, kBlockSize});
-  }
-  const auto small = seconds_of_reads(graph, file, pages);
-  if (!small) return small.error();
-  DeviceModel model{.reads_per_second = kProbeReads / *small};
-  const auto large = probed_bytes_per_second(graph, file);
-  if (!large) return large.error();
-  model.bytes_per_second = large->value_or(
-      model.reads_per_second > kDiskReadsMax
-          ? kUsualSsd.bytes_per_second
-          : kUsualDisk.bytes_per_second * static_cast<double>(device_count(file.paged())));
+Outcome<DeviceModel> probed(const OpenPagedFile& file, PageReader& pages, Measure what) {
+  DeviceModel model = kUsualSsd;
+  if (file.size_bytes() < kProbedBytesMin) return model;
+  const auto reads = probed_reads(file, pages);
+  if (!reads) return reads.error();
+  model.reads_per_second = reads->reads_per_second;
+  if (what == Measure::kGap && !reads->is_disk) return model;
+  const auto bytes = probed_bytes_per_second(file, pages, reads->is_disk);
+  if (!bytes) return bytes.error();
+  model.bytes_per_second = *bytes;
   return model;
 }
 
 }  // namespace
 
-Outcome<DeviceModel> measure_devices(DualGraph& graph, unsigned threads) {
-  const OpenPagedFile& file = graph.blocks(DualSide::kOut);
-  const Outcome<std::string> root = find_volume_root(file.path());
+Outcome<DeviceModel> measure_devices(const OpenPagedFile& file, PageReader& pages, Measure what) {
   std::optional<DeviceModel> model;
-  if (root) {
+  if (const Outcome<std::string> root = find_volume_root(file.path()); root) {
     const auto known = calibrated(*root);
     if (!known) return known.error();
     model = *known;
   }
-  if (!model && file.size_bytes() >= kProbedBytesMin) {
-    const auto measured = probed(graph, file);
+  if (!model) {
+    const auto measured = probed(file, pages, what);
     if (!measured) return measured.error();
     model = *measured;
   }
-  if (!model) model = kUsualSsd;
-  model->arcs_per_second = kArcsPerSecond * threads;
+  const double gap_bytes = model->bytes_per_second / model->reads_per_second;
+  if (gap_bytes >= kGapBytesMin) {
+    model->gap_bytes =
+        static_cast<uint64_t>(std::min(gap_bytes, static_cast<double>(PageReader::kGapBytesMax)));
+  }
   return *model;
 }
 
-}  // namespace graphlane::hybrid
+}  // namespace graphlane
