@@ -61,6 +61,8 @@ def drop_caches() -> None:
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="All numbers, as JSON.")
 def main(graph, at, portions, share, rounds, samples, thread_counts, kinds, out):
     """GRAPH, an edge list, as lists by key: one trace replayed on every store."""
+    if not PROGRAM.exists():
+        raise click.UsageError(f"{PROGRAM}: is not there: run `make kv_replay`")
     at.mkdir(parents=True, exist_ok=True)
     pages = at / "graph.pages"
     call(GRAPHLANE, "-q", "convert", "-f", "--to", "pages", graph, pages)

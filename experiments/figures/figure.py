@@ -64,7 +64,13 @@ def measure_without(name: str, plan: Plan, how: dict) -> dict:
     return samples.record("figure", None, found, name=name)
 
 
-def measure(names: list[str], at, options: dict, checkpoint: Checkpoint) -> dict[str, dict]:
+def cases_of(name: str, plan: Plan, algorithms: tuple[str, ...]) -> list[comparison.Case]:
+    """The figure's, of these algorithms; of none: of all."""
+    return [case for case in FIGURES[name].cases(plan)
+            if not algorithms or case.labels()["algorithm"] in algorithms]
+
+
+def measure(names: list[str], at, algorithms: tuple[str, ...], options: dict, checkpoint: Checkpoint) -> dict[str, dict]:
     """Name -> what is to be kept as JSON."""
     if set(names) <= set(WITHOUT_DEVICES):
         spec = spec_of(options)
@@ -73,13 +79,15 @@ def measure(names: list[str], at, options: dict, checkpoint: Checkpoint) -> dict
     with chosen_devices(at, options) as devices:
         plan, how = plan_of(options, len(devices.devices))
         plan = plan.on(devices.spec.kind)
-        cases = merged([case for name in names for case in FIGURES[name].cases(plan)])
+        cases = merged([case for name in names for case in cases_of(name, plan, algorithms)])
+        if not cases and algorithms:
+            raise StepFailed(f"{' '.join(names)}: has none of: {', '.join(algorithms)}")
         if not cases:
             raise StepFailed(f"{' '.join(names)}: nothing to compare: give --gridgraph-kit-bin")
         found = comparison.measure(devices, cases, **how, checkpoint=checkpoint)
         measured = {}
         for name in names:
-            ours = [sample for sample in found if belongs(sample, FIGURES[name].cases(plan))]
+            ours = [sample for sample in found if belongs(sample, cases_of(name, plan, algorithms))]
             measured[name] = measure_without(name, plan, how) if name in WITHOUT_DEVICES else \
                 samples.record("figure", devices, ours, name=name,
                                memory_bytes=how["memory_bytes"], commit=checkpoint.all_commits())
@@ -97,13 +105,15 @@ def load(path: Path, name: str) -> dict:
 @click.command(help=__doc__)
 @click.argument("name", type=click.Choice([*FIGURES, *GROUPS]))
 @plan_options
+@click.option("--algorithm", "algorithms", multiple=True,
+              help="Only this algorithm of the figure; may be given several times.")
 @click.option("--from", "source", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Draw from these samples instead of measuring.")
 @click.option("--out", type=click.Path(path_type=Path),
               help="The SVG to write, or the directory for several. [NAME.svg, figures]")
 @RESUME
 @click.pass_context
-def main(ctx, name, at, source, out, resume, **options):
+def main(ctx, name, at, algorithms, source, out, resume, **options):
     if name in GROUPS:
         if source:
             raise click.UsageError(f"--from draws one figure: give its name, not '{name}'")
@@ -120,7 +130,7 @@ def main(ctx, name, at, source, out, resume, **options):
         kept = targets[name].with_suffix(".checkpoint")
     checkpoint = Checkpoint(None if source else kept, measured_options(ctx), resume)
     recorded = {name: load(source, name)} if source else \
-        measure(list(targets), at, options, checkpoint)
+        measure(list(targets), at, algorithms, options, checkpoint)
     if not source:
         for each, target in targets.items():
             samples.write(target.with_suffix(".json"), recorded[each])
