@@ -67,7 +67,7 @@ def measure_without(name: str, plan: Plan, how: dict) -> dict:
 def cases_of(name: str, plan: Plan, algorithms: tuple[str, ...]) -> list[comparison.Case]:
     """The figure's, of these algorithms; of none: of all."""
     return [case for case in FIGURES[name].cases(plan)
-            if not algorithms or case.labels()["algorithm"] in algorithms]
+            if not algorithms or case.labels()["algorithm"].split(",")[0] in algorithms]
 
 
 def measure(names: list[str], at, algorithms: tuple[str, ...], options: dict, checkpoint: Checkpoint) -> dict[str, dict]:
