@@ -57,15 +57,15 @@ void SweepPlan::add_range(const BlockIndexPtr& index, uint64_t first, uint64_t e
   }
 }
 
-void SweepPlan::add_items(const DualGraph& graph, const BlockIndexPtr& index, uint64_t first_item,
-                          uint64_t gap_bytes, const SweepChunk& like) {
+void SweepPlan::add_items(const DualGraph& graph, const BlockIndexPtr& index, uint64_t first,
+                          uint64_t items_end, uint64_t gap_bytes, const SweepChunk& like) {
   const uint64_t pages_apart_max = 1 + gap_bytes / kBlockSize;
   SweepChunk* chunk = nullptr;
   const WeightTable* const weights =
       graph.has_weights() ? &graph.dual().weights(index->side) : nullptr;
   const uint64_t first_arc = graph.dual().block(index->side, index->own, index->other).first_arc;
   uint64_t weights_end = 0;  // of the item before
-  for (uint64_t i = first_item; i < items.size(); ++i) {
+  for (uint64_t i = first; i < items_end; ++i) {
     const SweepItem& item = items[i];
     const uint64_t end = item.offset + item.length_bytes;
     bool adjoins = chunk != nullptr &&

@@ -58,10 +58,10 @@ struct SweepPlan {
   // Chunks for all lists of the block's vertices [first, end), each of about kChunkBytes. They take
   // the group and step of `like`, and its tag.
   void add_range(const BlockIndexPtr& index, uint64_t first, uint64_t end, const SweepChunk& like);
-  // Chunks for items from `first_item` on, which belong to the block and ascend. Gaps of at most
+  // Chunks for items [first, items_end), which belong to the block and ascend. Gaps of at most
   // `gap_bytes` between them are read, too.
-  void add_items(const DualGraph& graph, const BlockIndexPtr& index, uint64_t first_item,
-                 uint64_t gap_bytes, const SweepChunk& like);
+  void add_items(const DualGraph& graph, const BlockIndexPtr& index, uint64_t first,
+                 uint64_t items_end, uint64_t gap_bytes, const SweepChunk& like);
   // Reverses the order of chunks from `first_chunk` on, but not within segments of up to
   // `segment_bytes` of a block: disks are slow backwards.
   void reverse(size_t first_chunk, uint64_t segment_bytes);

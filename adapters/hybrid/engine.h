@@ -14,6 +14,8 @@
 //                                       in the same iteration
 //   static bool can_change(Value, iteration)   optional: false for a value that no update() of this iteration, which counts
 //                                       from 0, or of a later one lowers; its lists need not be pulled
+//   static constexpr bool kFirstIsBest               optional: of a vertex's active neighbours the lowest gives the best value,
+//                                                     so a pull ends there
 //   static constexpr const char* kWeightsFromZero    optional: refuses other weights; what needs them
 //
 // accumulate(): all arcs once, from one copy of the values to another: update(source, from, to)
@@ -114,6 +116,8 @@ class Engine {
   Outcome<void> gather(VertexValues<Value>& values, const Begin& begin, const Give& give);
 
  private:
+  // An arc of a pull that ends at the first active neighbour, of one that is pushed: mostly decoding.
+  static constexpr double kFirstShare = 0.25;
   static constexpr uint64_t kWaitingValuesMax = 4 << 20;  // of neighbours, in gather()
 
   template <class Value>
@@ -190,10 +194,14 @@ Outcome<void> Engine::propagate(const Program& program,
                            weight)) {
           frontier_.activate(target_first + target, target_interval);
         }
+        if constexpr (requires { Program::kFirstIsBest; }) {
+          if (!pushes) break;
+        }
       }
     }
     return {};
   };
+  planner_.set_pull_share(requires { Program::kFirstIsBest; } ? kFirstShare : 1);
   Planner::CanChange can_change;
   uint64_t iteration = 0;
   if constexpr (requires(Value value) { Program::can_change(value, iteration); }) {

@@ -60,7 +60,7 @@ ReadCost Planner::range_cost(const BlockId& block) const {
     PageCount(graph_, graph_.weights(block.side), device_.gap_bytes, cost)
         .add(graph_.dual().weights(block.side).range(b.first_arc, b.arc_count));
   }
-  cost.arcs = b.arc_count;
+  cost.arcs = pulled_arcs(b.arc_count);
   return cost;
 }
 
@@ -120,72 +120,97 @@ void Planner::guess(Choice& choice, const Frontier& frontier) {
 }
 
 void Planner::decide(Choice& choice, const Frontier& frontier, SweepPlan& plan) {
-  const SweepChunk like{.index = {}, .tag = kPushChunk};
   if (choice.pushes || !choice.is_known) {
     choice.index = graph_.index(push_block(choice));
-    const size_t first_item = plan.items.size();
+    choice.first_item = plan.items.size();
     const auto costs_at_most = [&](double limit) {
       choice.cost = {};
-      plan.items.resize(first_item);
+      plan.items.resize(choice.first_item);
       return add_active_items(choice, frontier, limit, plan, choice.cost);
     };
     // A pull decodes all arcs, even if their pages are in the cache, where it takes long to look
     // for them.
-    const double decoding = device_.seconds({.arcs = about(pull_block(choice)).arc_count});
-    choice.pushes =
-        costs_at_most(choice.is_known ? std::numeric_limits<double>::infinity() : decoding) ||
-        costs_at_most(device_.seconds(range_cost(pull_block(choice))));
-    if (choice.pushes) {
-      plan.add_items(graph_, choice.index, first_item, device_.gap_bytes, like);
-    } else {
-      plan.items.resize(first_item);
-    }
+    choice.pushes = costs_at_most(choice.is_known ? std::numeric_limits<double>::infinity()
+                                                  : decoding_seconds(choice)) ||
+                    costs_at_most(device_.seconds(range_cost(pull_block(choice))));
+    if (!choice.pushes) plan.items.resize(choice.first_item);
+    choice.has_items = choice.pushes;
+    choice.items_end = plan.items.size();
   }
   choice.is_known = true;
 }
 
-// As add_active_items(), of the targets.
-bool Planner::add_items_that_can_change(const Choice& choice, const CanChange& can_change,
-                                        double limit, SweepPlan& plan, ReadCost& cost) const {
-  const BlockId block = pull_block(choice);
-  const DualBlock& b = about(block);
-  const ListIndex& index = graph_.index(block)->index;
-  const uint64_t first = graph_.geometry().first(choice.target);
-  PageCount lists(graph_, graph_.blocks(block.side), device_.gap_bytes, cost);
-  const size_t first_item = plan.items.size();
-  uint64_t bytes = 0, seen = 0;
-  bool is_cheap = true;
-  index.scan(0, index.vertex_count(), [&](uint32_t vertex, const ListPlace& place, uint64_t) {
-    if (!is_cheap || !can_change(first + vertex)) return;
-    bytes += new_bytes(plan, first_item, place);
-    plan.items.push_back({vertex, place.offset, static_cast<uint32_t>(place.length_bytes)});
-    lists.add({b.lists.offset + place.offset, place.length_bytes});
-    cost.arcs = b.arc_count * bytes / b.lists.length_bytes;
-    if (++seen % 256 == 0) is_cheap = device_.seconds(cost) < limit;
-  });
-  return is_cheap && device_.seconds(cost) < limit;
+double Planner::decoding_seconds(const Choice& choice) const {
+  return device_.seconds({.arcs = pulled_arcs(about(pull_block(choice)).arc_count)});
 }
 
-void Planner::add_pull(Choice& choice, const CanChange& can_change, SweepPlan& plan) {
-  const SweepChunk like{.index = {}, .tag = kPullChunk};
-  const BlockIndexPtr index = graph_.index(pull_block(choice));
-  if (can_change) {
-    const size_t first_item = plan.items.size();
-    ReadCost cost;
-    if (add_items_that_can_change(choice, can_change, device_.seconds(choice.cost), plan, cost)) {
-      choice.cost = cost;
-      return plan.add_items(graph_, index, first_item, device_.gap_bytes, like);
-    }
+// As add_active_items(), of the targets.
+bool Planner::select_targets(Choice& choice, const CanChange& can_change, SweepPlan& plan) const {
+  const BlockId block = pull_block(choice);
+  const DualBlock& b = about(block);
+  const BlockIndexPtr index = graph_.index(block);
+  const uint64_t first = graph_.geometry().first(choice.target);
+  const double limit = device_.seconds(choice.cost);
+  const size_t first_item = plan.items.size();
+  ReadCost cost;
+  PageCount lists(graph_, graph_.blocks(block.side), device_.gap_bytes, cost);
+  uint64_t bytes = 0, seen = 0;
+  bool is_cheap = true;
+  index->index.scan(
+      0, index->index.vertex_count(), [&](uint32_t vertex, const ListPlace& place, uint64_t) {
+        if (!is_cheap || !can_change(first + vertex)) return;
+        bytes += new_bytes(plan, first_item, place);
+        plan.items.push_back({vertex, place.offset, static_cast<uint32_t>(place.length_bytes)});
+        lists.add({b.lists.offset + place.offset, place.length_bytes});
+        cost.arcs = pulled_arcs(b.arc_count * bytes / b.lists.length_bytes);
+        if (++seen % 256 == 0) is_cheap = device_.seconds(cost) < limit;
+      });
+  if (!is_cheap || device_.seconds(cost) >= limit) {
     plan.items.resize(first_item);
+    return false;
   }
-  plan.add_range(index, 0, graph_.geometry().size(choice.target), like);
+  choice.index = index;
+  choice.has_items = true;
+  choice.first_item = first_item;
+  choice.items_end = plan.items.size();
+  choice.cost = cost;
+  return true;
+}
+
+// Pushes that cost much are compared with pulling only what can still change.
+Outcome<void> Planner::reconsider(std::span<Choice> choices, const CanChange& can_change,
+                                  SweepPlan& plan) {
+  if (!can_change || model_ != Model::kHybrid) return {};
+  std::vector<Choice*> costly;
+  std::vector<BlockId> blocks;
+  for (Choice& choice : choices) {
+    if (!choice.pushes || device_.seconds(choice.cost) < decoding_seconds(choice) / 4) continue;
+    costly.push_back(&choice);
+    blocks.push_back(pull_block(choice));
+  }
+  if (auto loaded = graph_.load(blocks, pool_); !loaded) return loaded;
+  for (Choice* const choice : costly) {
+    if (select_targets(*choice, can_change, plan)) choice->pushes = false;
+  }
+  return {};
+}
+
+void Planner::add_chunks(const Choice& choice, SweepPlan& plan) {
+  const SweepChunk like{.index = {}, .tag = choice.pushes ? kPushChunk : kPullChunk};
+  if (choice.has_items) {
+    plan.add_items(graph_, choice.index, choice.first_item, choice.items_end, device_.gap_bytes,
+                   like);
+  } else {
+    plan.add_range(graph_.index(pull_block(choice)), 0, graph_.geometry().size(choice.target),
+                   like);
+  }
 }
 
 Outcome<void> Planner::load_for(std::span<Choice> choices, bool pushes) {
   std::vector<BlockId> blocks;
   for (Choice& choice : choices) {
     if (pushes && (choice.pushes || !choice.is_known)) blocks.push_back(push_block(choice));
-    if (!pushes && !choice.pushes) {
+    if (!pushes && !choice.pushes && !choice.has_items) {
       choice.cost = range_cost(pull_block(choice));
       blocks.push_back(pull_block(choice));
     }
@@ -226,13 +251,20 @@ Outcome<void> Planner::add_active(std::span<const uint32_t> sources,
   }
   if (auto loaded = load_for(choices, true); !loaded) return loaded;
   for (Choice& choice : choices) decide(choice, frontier, plan);
+  if (auto done = reconsider(choices, can_change, plan); !done) return done;
   if (auto loaded = load_for(choices, false); !loaded) return loaded;
+  for (Choice& choice : choices) {
+    if (choice.pushes) add_chunks(choice, plan);
+  }
   // In the order of the file.
   std::stable_sort(choices.begin(), choices.end(), [&](const Choice& a, const Choice& b) {
     return std::pair(a.flow.targets, a.target) < std::pair(b.flow.targets, b.target);
   });
   for (Choice& choice : choices) {
-    if (!choice.pushes) add_pull(choice, can_change, plan);
+    if (!choice.pushes) {
+      if (can_change && !choice.has_items) select_targets(choice, can_change, plan);
+      add_chunks(choice, plan);
+    }
     add_report(choice);
   }
   return {};

@@ -65,6 +65,9 @@ class Planner {
   Outcome<void> add_all_into(uint32_t targets, std::span<const uint32_t> sources, const Flow& flow,
                              bool ascends, SweepPlan& plan);
 
+  // The computing time of a pulled arc, as a share of that of a pushed one.
+  void set_pull_share(double share) { pull_share_ = share; }
+
   PlanReport take_report() { return std::exchange(report_, {}); }
   Model model() const { return model_; }
 
@@ -75,7 +78,12 @@ class Planner {
     uint32_t target = 0;
     bool pushes = false;
     bool is_known = false;     // whether it pushes
-    BlockIndexPtr index = {};  // of what is pushed
+    BlockIndexPtr index = {};  // of the block that the items are of
+    // Lists of active vertices, or those to pull of targets that can change: items [first_item,
+    // items_end) of the plan. Of a pull without them: all lists.
+    bool has_items = false;
+    uint64_t first_item = 0;
+    uint64_t items_end = 0;
     ReadCost cost = {};
   };
   BlockId push_block(const Choice& c) const { return {c.flow.sources, c.source, c.target}; }
@@ -86,14 +94,19 @@ class Planner {
 
   void guess(Choice& choice, const Frontier& frontier);
   void decide(Choice& choice, const Frontier& frontier, SweepPlan& plan);
+  Outcome<void> reconsider(std::span<Choice> choices, const CanChange& can_change, SweepPlan& plan);
   Outcome<void> load_for(std::span<Choice> choices, bool pushes);
   ReadCost range_cost(const BlockId& block) const;
+  double decoding_seconds(const Choice& choice) const;
+  uint64_t pulled_arcs(uint64_t arcs) const {
+    return static_cast<uint64_t>(static_cast<double>(arcs) * pull_share_);
+  }
   // Appends the items of the active vertices; false: it costs more seconds than `limit`.
   bool add_active_items(const Choice& choice, const Frontier& frontier, double limit,
                         SweepPlan& plan, ReadCost& cost) const;
-  void add_pull(Choice& choice, const CanChange& can_change, SweepPlan& plan);
-  bool add_items_that_can_change(const Choice& choice, const CanChange& can_change, double limit,
-                                 SweepPlan& plan, ReadCost& cost) const;
+  // Sets items and cost, if what they cost is less than now.
+  bool select_targets(Choice& choice, const CanChange& can_change, SweepPlan& plan) const;
+  void add_chunks(const Choice& choice, SweepPlan& plan);
   void add_report(const Choice& choice);
   bool coin() { return (random_() & 1) != 0; }
 
@@ -101,6 +114,7 @@ class Planner {
   WorkerPool& pool_;
   const DeviceModel device_;
   const Model model_;
+  double pull_share_ = 1;
   std::mt19937 random_{7};
   PlanReport report_;
 };

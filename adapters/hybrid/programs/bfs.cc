@@ -14,6 +14,7 @@ struct Bfs {
   using Value = uint64_t;
   // then no level is ever too high, and none is passed on twice
   static constexpr bool kRunsNew = false;
+  static constexpr bool kFirstIsBest = true;
   static constexpr Value kUnreached = std::numeric_limits<Value>::max();
 
   static constexpr Value value(uint64_t level, VertexId parent) { return level << 32 | parent; }
