@@ -29,8 +29,8 @@ namespace graphlane::hybrid {
 
 // A list that a chunk gives.
 struct SweepItem {
-  uint32_t vertex = 0;  // in its interval
   uint64_t offset = 0;  // in the block's lists
+  uint32_t vertex = 0;  // in its interval
   uint32_t length_bytes = 0;
 };
 

@@ -82,7 +82,7 @@ bool Planner::add_active_items(const Choice& choice, const Frontier& frontier, d
     const ListPlace place = index.place(vertex);
     if (place.length_bytes == 0) return true;
     bytes += new_bytes(plan, first_item, place);
-    plan.items.push_back({vertex, place.offset, static_cast<uint32_t>(place.length_bytes)});
+    plan.items.push_back({place.offset, vertex, static_cast<uint32_t>(place.length_bytes)});
     lists.add({b.lists.offset + place.offset, place.length_bytes});
     if (weights) {
       weights->add(graph_.dual()
@@ -119,7 +119,7 @@ void Planner::guess(Choice& choice, const Frontier& frontier) {
                     at_least > 2 * device_.seconds(range_cost(pull_block(choice)));
 }
 
-void Planner::decide(Choice& choice, const Frontier& frontier, SweepPlan& plan) {
+void Planner::decide(Choice& choice, const Frontier& frontier, bool may_select, SweepPlan& plan) {
   if (choice.pushes || !choice.is_known) {
     choice.index = graph_.index(push_block(choice));
     choice.first_item = plan.items.size();
@@ -133,8 +133,10 @@ void Planner::decide(Choice& choice, const Frontier& frontier, SweepPlan& plan) 
     choice.pushes = costs_at_most(choice.is_known ? std::numeric_limits<double>::infinity()
                                                   : decoding_seconds(choice)) ||
                     costs_at_most(device_.seconds(range_cost(pull_block(choice))));
-    if (!choice.pushes) plan.items.resize(choice.first_item);
-    choice.has_items = choice.pushes;
+    choice.is_costly =
+        may_select && choice.pushes && device_.seconds(choice.cost) > decoding_seconds(choice) / 4;
+    choice.has_items = choice.pushes && !choice.is_costly;
+    if (!choice.has_items) plan.items.resize(choice.first_item);
     choice.items_end = plan.items.size();
   }
   choice.is_known = true;
@@ -160,7 +162,7 @@ bool Planner::select_targets(Choice& choice, const CanChange& can_change, SweepP
       0, index->index.vertex_count(), [&](uint32_t vertex, const ListPlace& place, uint64_t) {
         if (!is_cheap || !can_change(first + vertex)) return;
         bytes += new_bytes(plan, first_item, place);
-        plan.items.push_back({vertex, place.offset, static_cast<uint32_t>(place.length_bytes)});
+        plan.items.push_back({place.offset, vertex, static_cast<uint32_t>(place.length_bytes)});
         lists.add({b.lists.offset + place.offset, place.length_bytes});
         cost.arcs = pulled_arcs(b.arc_count * bytes / b.lists.length_bytes);
         if (++seen % 256 == 0) is_cheap = device_.seconds(cost) < limit;
@@ -178,19 +180,22 @@ bool Planner::select_targets(Choice& choice, const CanChange& can_change, SweepP
 }
 
 // Pushes that cost much are compared with pulling only what can still change.
-Outcome<void> Planner::reconsider(std::span<Choice> choices, const CanChange& can_change,
-                                  SweepPlan& plan) {
-  if (!can_change || model_ != Model::kHybrid) return {};
-  std::vector<Choice*> costly;
+Outcome<void> Planner::reconsider(std::span<Choice> choices, const Frontier& frontier,
+                                  const CanChange& can_change, SweepPlan& plan) {
   std::vector<BlockId> blocks;
-  for (Choice& choice : choices) {
-    if (!choice.pushes || device_.seconds(choice.cost) < decoding_seconds(choice) / 4) continue;
-    costly.push_back(&choice);
-    blocks.push_back(pull_block(choice));
+  for (const Choice& choice : choices) {
+    if (choice.is_costly) blocks.push_back(pull_block(choice));
   }
   if (auto loaded = graph_.load(blocks, pool_); !loaded) return loaded;
-  for (Choice* const choice : costly) {
-    if (select_targets(*choice, can_change, plan)) choice->pushes = false;
+  for (Choice& choice : choices) {
+    if (!choice.is_costly) continue;
+    choice.pushes = !select_targets(choice, can_change, plan);
+    if (!choice.pushes) continue;
+    choice.first_item = plan.items.size();
+    choice.cost = {};
+    add_active_items(choice, frontier, std::numeric_limits<double>::infinity(), plan, choice.cost);
+    choice.has_items = true;
+    choice.items_end = plan.items.size();
   }
   return {};
 }
@@ -250,8 +255,9 @@ Outcome<void> Planner::add_active(std::span<const uint32_t> sources,
     }
   }
   if (auto loaded = load_for(choices, true); !loaded) return loaded;
-  for (Choice& choice : choices) decide(choice, frontier, plan);
-  if (auto done = reconsider(choices, can_change, plan); !done) return done;
+  const bool may_select = can_change && model_ == Model::kHybrid;
+  for (Choice& choice : choices) decide(choice, frontier, may_select, plan);
+  if (auto done = reconsider(choices, frontier, can_change, plan); !done) return done;
   if (auto loaded = load_for(choices, false); !loaded) return loaded;
   for (Choice& choice : choices) {
     if (choice.pushes) add_chunks(choice, plan);

@@ -79,6 +79,7 @@ class Planner {
     bool pushes = false;
     bool is_known = false;     // whether it pushes
     BlockIndexPtr index = {};  // of the block that the items are of
+    bool is_costly = false;    // a push that may cost more than to pull what can change
     // Lists of active vertices, or those to pull of targets that can change: items [first_item,
     // items_end) of the plan. Of a pull without them: all lists.
     bool has_items = false;
@@ -93,8 +94,9 @@ class Planner {
   }
 
   void guess(Choice& choice, const Frontier& frontier);
-  void decide(Choice& choice, const Frontier& frontier, SweepPlan& plan);
-  Outcome<void> reconsider(std::span<Choice> choices, const CanChange& can_change, SweepPlan& plan);
+  void decide(Choice& choice, const Frontier& frontier, bool may_select, SweepPlan& plan);
+  Outcome<void> reconsider(std::span<Choice> choices, const Frontier& frontier,
+                           const CanChange& can_change, SweepPlan& plan);
   Outcome<void> load_for(std::span<Choice> choices, bool pushes);
   ReadCost range_cost(const BlockId& block) const;
   double decoding_seconds(const Choice& choice) const;
