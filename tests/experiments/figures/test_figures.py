@@ -181,7 +181,7 @@ def test_values_of_the_kit_are_left_out_without_it(monkeypatch):
 
 @pytest.mark.parametrize("kit", [False, True])
 def test_all_of_a_group_are_measured_and_drawn(tmp_path, monkeypatch, kit):
-    def measure(names, at, options, checkpoint):
+    def measure(names, at, algorithms, options, checkpoint):
         return {name: {"name": name, "samples": []} for name in names}
     monkeypatch.setattr(figure, "measure", measure)
     monkeypatch.setattr(figures, "draw", lambda recorded: drawing.panels(1)[0])
@@ -192,6 +192,15 @@ def test_all_of_a_group_are_measured_and_drawn(tmp_path, monkeypatch, kit):
         ["--gridgraph-kit-bin", str(programs)] if kit else [])])
     assert done.exit_code == 0, done.output
     assert {path.stem for path in tmp_path.glob("out/*.svg")} == set(figures.group("all-jobs", kit))
+
+
+def test_a_figure_of_one_algorithm_has_all_its_variations():
+    plan = Plan(device_counts=(4,)).on("ssd")
+    every = figure.cases_of("flashgraph-12", plan, ())
+    chosen = figure.cases_of("flashgraph-12", plan, ("wcc",))
+    assert len(every) == 8 and len(chosen) == 4
+    assert all(case.labels()["algorithm"].startswith("wcc") for case in chosen)
+    assert figure.cases_of("flashgraph-12", plan, ("pagerank",)) == []
 
 
 def test_jobs_have_a_bar_each_variant():
