@@ -25,7 +25,7 @@ constexpr double kDiskReadSeconds = 0.5e-3;
 // A smaller gap saves a disk little, and an SSD nothing.
 constexpr double kGapBytesMin = 64 << 10;
 
-constexpr DeviceModel kUsualDisk{.bytes_per_second = 150e6, .reads_per_second = 120};
+constexpr double kUsualDiskBytesPerSecond = 150e6;
 constexpr DeviceModel kUsualSsd{.bytes_per_second = 500e6, .reads_per_second = 50e3};
 
 // All of a volume's devices together. Nothing: not all of them were calibrated.
@@ -118,7 +118,7 @@ Outcome<double> probed_bytes_per_second(const OpenPagedFile& file, PageReader& p
   const uint64_t bytes =
       std::min({kProbeBytesMax, depth / 2, size / 64 / devices}) / kBlockSize * kBlockSize;
   if (bytes < kProbeBytesMin) {
-    return is_disk ? kUsualDisk.bytes_per_second * static_cast<double>(devices)
+    return is_disk ? kUsualDiskBytesPerSecond * static_cast<double>(devices)
                    : kUsualSsd.bytes_per_second;
   }
   const uint64_t unit = depth <= size / 2 ? depth : kBlockSize;

@@ -1,5 +1,6 @@
 #include "adapters/hybrid/engine.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace graphlane::hybrid {
@@ -10,6 +11,31 @@ double now_seconds() {
 }
 
 }  // namespace
+
+std::vector<uint32_t> Engine::intervals_in_order() const {
+  std::vector<uint32_t> order(graph_.geometry().partitions());
+  std::iota(order.begin(), order.end(), 0u);
+  if (!ascends_) std::reverse(order.begin(), order.end());
+  return order;
+}
+
+Outcome<void> Engine::sweep_all(const BlockSweep::Body& body, bool in_order) {
+  plan_.clear();
+  const std::vector<uint32_t> order = intervals_in_order();
+  for (const uint32_t targets : order) {
+    if (auto planned = planner_.add_all_into(targets, order, kForward, ascends_, plan_); !planned) {
+      return planned;
+    }
+    // The plan keeps the indexes of its blocks in memory.
+    if (graph_.keeps_indexes() && targets != order.back()) continue;
+    if (!in_order) {
+      for (SweepChunk& chunk : plan_.chunks) chunk.group = chunk.step = 0;
+    }
+    if (auto swept = sweep_.run(plan_, body); !swept) return swept;
+    plan_.clear();
+  }
+  return {};
+}
 
 void Engine::begin_iteration() {
   moved_before_ = graph_.moved();

@@ -124,6 +124,10 @@ class Engine {
   Outcome<void> accumulate_into(uint32_t targets, std::span<const uint32_t> sources,
                                 VertexValues<Value>& from, VertexValues<Value>& to,
                                 const BlockSweep::Body& body);
+  // All intervals, as this sweep goes through them.
+  std::vector<uint32_t> intervals_in_order() const;
+  // Gives all arcs to `body` once; in order: as accumulate() promises.
+  Outcome<void> sweep_all(const BlockSweep::Body& body, bool in_order);
   void begin_iteration();
   void end_iteration(uint64_t active);
   // Ends an iteration that went through all arcs; the next one goes the other way.
@@ -293,24 +297,12 @@ Outcome<void> Engine::accumulate(VertexValues<Value>& from, VertexValues<Value>&
     return {};
   };
   begin_iteration();
-  plan_.clear();
-  const uint32_t partitions = geometry.partitions();
-  std::vector<uint32_t> sources(partitions);
-  std::iota(sources.begin(), sources.end(), 0u);
-  if (!ascends_) std::reverse(sources.begin(), sources.end());
-  for (const uint32_t targets : std::vector<uint32_t>(sources)) {
-    if (!to.is_in_memory()) {
-      if (auto swept = accumulate_into(targets, sources, from, to, body); !swept) return swept;
-      continue;
-    }
-    if (auto planned = planner_.add_all_into(targets, sources, kForward, ascends_, plan_);
-        !planned) {
-      return planned;
-    }
-    // The plan keeps the indexes of its blocks in memory.
-    if (!graph_.keeps_indexes() || targets == sources.back()) {
-      if (auto swept = sweep_.run(plan_, body); !swept) return swept;
-      plan_.clear();
+  if (to.is_in_memory()) {
+    if (auto swept = sweep_all(body, true); !swept) return swept;
+  } else {
+    const std::vector<uint32_t> order = intervals_in_order();
+    for (const uint32_t targets : order) {
+      if (auto swept = accumulate_into(targets, order, from, to, body); !swept) return swept;
     }
   }
   return end_full_sweep();
@@ -354,19 +346,7 @@ Outcome<void> Engine::for_each_arc(const Visit& visit) {
     return {};
   };
   begin_iteration();
-  plan_.clear();
-  std::vector<uint32_t> all(geometry.partitions());
-  std::iota(all.begin(), all.end(), 0u);
-  for (const uint32_t targets : all) {
-    if (auto planned = planner_.add_all_into(targets, all, kForward, true, plan_); !planned) {
-      return planned;
-    }
-    // The plan keeps the indexes of its blocks in memory.
-    if (graph_.keeps_indexes() && targets != all.back()) continue;
-    for (SweepChunk& chunk : plan_.chunks) chunk.group = chunk.step = 0;
-    if (auto swept = sweep_.run(plan_, body); !swept) return swept;
-    plan_.clear();
-  }
+  if (auto swept = sweep_all(body, false); !swept) return swept;
   return end_full_sweep();
 }
 

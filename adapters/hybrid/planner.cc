@@ -7,6 +7,8 @@
 namespace graphlane::hybrid {
 namespace {
 
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
 // Whole pages of a range of a file, in memory or not.
 ReadCost pages_of(ByteRange range) {
   if (range.length_bytes == 0) return {};
@@ -64,11 +66,26 @@ ReadCost Planner::range_cost(const BlockId& block) const {
   return cost;
 }
 
-bool Planner::add_active_items(const Choice& choice, const Frontier& frontier, double limit,
-                               SweepPlan& plan, ReadCost& cost) const {
+bool Planner::settle(Choice& choice, const BlockIndexPtr& index, size_t first_item,
+                     const ReadCost& cost, bool is_cheap, SweepPlan& plan) {
+  if (!is_cheap) {
+    plan.items.resize(first_item);
+    return false;
+  }
+  choice.index = index;
+  choice.has_items = true;
+  choice.first_item = first_item;
+  choice.items_end = plan.items.size();
+  choice.cost = cost;
+  return true;
+}
+
+bool Planner::select_sources(Choice& choice, const Frontier& frontier, double limit,
+                             SweepPlan& plan) const {
   const BlockId block = push_block(choice);
   const DualBlock& b = about(block);
   const ListIndex& index = choice.index->index;
+  ReadCost cost;
   PageCount lists(graph_, graph_.blocks(block.side), device_.gap_bytes, cost);
   std::optional<PageCount> weights;
   if (graph_.has_weights())
@@ -93,7 +110,8 @@ bool Planner::add_active_items(const Choice& choice, const Frontier& frontier, d
     if (++seen % 256 == 0) is_cheap = device_.seconds(cost) <= limit;
     return is_cheap;
   });
-  return is_cheap && device_.seconds(cost) <= limit;
+  is_cheap = is_cheap && device_.seconds(cost) <= limit;
+  return settle(choice, choice.index, first_item, cost, is_cheap, plan);
 }
 
 // Settles what needs no look at an index: a forced model, few or many active vertices.
@@ -122,22 +140,19 @@ void Planner::guess(Choice& choice, const Frontier& frontier) {
 void Planner::decide(Choice& choice, const Frontier& frontier, bool may_select, SweepPlan& plan) {
   if (choice.pushes || !choice.is_known) {
     choice.index = graph_.index(push_block(choice));
-    choice.first_item = plan.items.size();
     const auto costs_at_most = [&](double limit) {
-      choice.cost = {};
-      plan.items.resize(choice.first_item);
-      return add_active_items(choice, frontier, limit, plan, choice.cost);
+      return select_sources(choice, frontier, limit, plan);
     };
     // A pull decodes all arcs, even if their pages are in the cache, where it takes long to look
     // for them.
-    choice.pushes = costs_at_most(choice.is_known ? std::numeric_limits<double>::infinity()
-                                                  : decoding_seconds(choice)) ||
+    choice.pushes = costs_at_most(choice.is_known ? kNoLimit : decoding_seconds(choice)) ||
                     costs_at_most(device_.seconds(range_cost(pull_block(choice))));
     choice.is_costly =
         may_select && choice.pushes && device_.seconds(choice.cost) > decoding_seconds(choice) / 4;
-    choice.has_items = choice.pushes && !choice.is_costly;
-    if (!choice.has_items) plan.items.resize(choice.first_item);
-    choice.items_end = plan.items.size();
+    if (choice.is_costly) {
+      plan.items.resize(choice.first_item);
+      choice.has_items = false;
+    }
   }
   choice.is_known = true;
 }
@@ -146,7 +161,6 @@ double Planner::decoding_seconds(const Choice& choice) const {
   return device_.seconds({.arcs = pulled_arcs(about(pull_block(choice)).arc_count)});
 }
 
-// As add_active_items(), of the targets.
 bool Planner::select_targets(Choice& choice, const CanChange& can_change, SweepPlan& plan) const {
   const BlockId block = pull_block(choice);
   const DualBlock& b = about(block);
@@ -167,16 +181,8 @@ bool Planner::select_targets(Choice& choice, const CanChange& can_change, SweepP
         cost.arcs = pulled_arcs(b.arc_count * bytes / b.lists.length_bytes);
         if (++seen % 256 == 0) is_cheap = device_.seconds(cost) < limit;
       });
-  if (!is_cheap || device_.seconds(cost) >= limit) {
-    plan.items.resize(first_item);
-    return false;
-  }
-  choice.index = index;
-  choice.has_items = true;
-  choice.first_item = first_item;
-  choice.items_end = plan.items.size();
-  choice.cost = cost;
-  return true;
+  is_cheap = is_cheap && device_.seconds(cost) < limit;
+  return settle(choice, index, first_item, cost, is_cheap, plan);
 }
 
 // Pushes that cost much are compared with pulling only what can still change.
@@ -190,12 +196,7 @@ Outcome<void> Planner::reconsider(std::span<Choice> choices, const Frontier& fro
   for (Choice& choice : choices) {
     if (!choice.is_costly) continue;
     choice.pushes = !select_targets(choice, can_change, plan);
-    if (!choice.pushes) continue;
-    choice.first_item = plan.items.size();
-    choice.cost = {};
-    add_active_items(choice, frontier, std::numeric_limits<double>::infinity(), plan, choice.cost);
-    choice.has_items = true;
-    choice.items_end = plan.items.size();
+    if (choice.pushes) select_sources(choice, frontier, kNoLimit, plan);
   }
   return {};
 }

@@ -103,11 +103,15 @@ class Planner {
   uint64_t pulled_arcs(uint64_t arcs) const {
     return static_cast<uint64_t>(static_cast<double>(arcs) * pull_share_);
   }
-  // Appends the items of the active vertices; false: it costs more seconds than `limit`.
-  bool add_active_items(const Choice& choice, const Frontier& frontier, double limit,
-                        SweepPlan& plan, ReadCost& cost) const;
-  // Sets items and cost, if what they cost is less than now.
+  // Gives the choice the active vertices' lists as items, and their cost; false: they cost more
+  // seconds than `limit`, and nothing changes. Precondition: `index` is the pushed block's.
+  bool select_sources(Choice& choice, const Frontier& frontier, double limit,
+                      SweepPlan& plan) const;
+  // As select_sources(), with the targets that can change, if they cost less than the choice does.
   bool select_targets(Choice& choice, const CanChange& can_change, SweepPlan& plan) const;
+  // The end of both: keeps the items from `first_item` on, or drops them.
+  static bool settle(Choice& choice, const BlockIndexPtr& index, size_t first_item,
+                     const ReadCost& cost, bool is_cheap, SweepPlan& plan);
   void add_chunks(const Choice& choice, SweepPlan& plan);
   void add_report(const Choice& choice);
   bool coin() { return (random_() & 1) != 0; }

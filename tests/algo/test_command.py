@@ -180,7 +180,7 @@ def test_variants_for_experiments_do_not_change_results(graphlane, stored, words
 
 @pytest.mark.parametrize("form", ["lists", "dual"])
 def test_gaps_that_are_read_take_fewer_reads(graphlane, tmp_path, form):
-    """The second level has 32 vertices, whose lists are 16 KiB apart."""
+    """The lists of the second level's 32 vertices are 16 KiB apart."""
     rest = np.arange(1, 1 << 17)
     arcs = np.concatenate([np.stack([0 * rest[::4096], rest[::4096]], axis=1), np.stack([rest, 0 * rest + 2], axis=1)])
     graph = graphs.StoredGraph("star", 1 << 17, arcs)
