@@ -192,6 +192,7 @@ bool Lane::take(Worker& worker) {
 }
 
 void Lane::serve(Worker& worker) {
+  ::pthread_setname_np(::pthread_self(), "graphlane-lane");  // as top -H shows it
   IoCompletion completions[kQueueDepthMax];
   while (take(worker)) {
     const Result<uint32_t> count = worker.queue->reap(completions);
