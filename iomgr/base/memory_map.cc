@@ -1,7 +1,10 @@
 #include "iomgr/base/memory_map.h"
 
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -37,6 +40,7 @@ constexpr uint64_t kThisOrNext = 0x10;
 constexpr uint64_t kReadable = 1, kWritable = 2, kExecutable = 4, kShared = 8;
 
 constexpr char kStack[] = "[stack";
+constexpr uintptr_t kPageBytes = 4096;
 
 int ioctl(int fd, Query* query) {
   return static_cast<int>(::syscall(SYS_ioctl, fd, kQuery, query));
@@ -90,6 +94,20 @@ bool parse(const char* line, MemoryArea* area) {
   return true;
 }
 
+// For older kernels: checks a byte of each page.
+bool may_touch(uintptr_t at, uintptr_t end) {
+  constexpr uint32_t kPagesAtOnce = 64;
+  while (at < end) {
+    iovec bytes[kPagesAtOnce];
+    uint32_t count = 0;
+    for (; at < end && count < kPagesAtOnce; at = (at / kPageBytes + 1) * kPageBytes) {
+      bytes[count++] = {.iov_base = reinterpret_cast<void*>(at), .iov_len = 1};
+    }
+    if (sys::copy_onto_itself(bytes, count) != count) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Fd open_memory_map() { return Fd(sys::openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC)); }
@@ -128,6 +146,30 @@ bool find_area(int maps_fd, uintptr_t address, MemoryArea* area) {
   errno = saved_errno;
   if (has_query.load(std::memory_order_relaxed)) return found;
   return find_area_in_text(maps_fd, address, area);
+}
+
+bool for_each_area(int maps_fd, uintptr_t begin, uintptr_t end,
+                   FunctionRef<bool(const MemoryArea&)> visit) {
+  MemoryArea area;
+  for (uintptr_t at = begin; at < end; at = area.end) {
+    if (!find_area(maps_fd, at, &area) || area.begin > at) return false;
+    area.begin = at;
+    area.end = std::min(area.end, end);
+    if (!visit(area)) return false;
+  }
+  return true;
+}
+
+bool populate_writable(void* memory, size_t length) {
+  const auto at = reinterpret_cast<uintptr_t>(memory);
+  const uintptr_t begin = at / kPageBytes * kPageBytes;
+  const int saved_errno = errno;
+  if (sys::madvise(reinterpret_cast<void*>(begin), at + length - begin, MADV_POPULATE_WRITE) == 0) {
+    return true;
+  }
+  const bool is_unknown = errno == EINVAL;  // before Linux 5.14
+  errno = saved_errno;
+  return is_unknown && may_touch(at, at + length);
 }
 
 }  // namespace graphlane

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "iomgr/base/fd.h"
+#include "iomgr/base/function_ref.h"
 
 namespace graphlane {
 
@@ -36,15 +37,13 @@ bool find_area(int maps_fd, uintptr_t address, MemoryArea* area);
 // As find_area(), from the text, which every kernel has.
 bool find_area_in_text(int maps_fd, uintptr_t address, MemoryArea* area);
 
-// Visits every area of [begin, end), upwards. False: there is a gap, or `visit` returned false.
-template <class Visit>  // bool (const MemoryArea&)
-bool for_each_area(int maps_fd, uintptr_t begin, uintptr_t end, Visit visit) {
-  MemoryArea area;
-  for (uintptr_t at = begin; at < end; at = area.end) {
-    if (!find_area(maps_fd, at, &area) || area.begin > at) return false;
-    if (!visit(static_cast<const MemoryArea&>(area))) return false;
-  }
-  return true;
-}
+// Visits every area of [begin, end), upwards, each cut to that range. False: there is a gap, or
+// `visit` returned false.
+bool for_each_area(int maps_fd, uintptr_t begin, uintptr_t end,
+                   FunctionRef<bool(const MemoryArea&)> visit);
+
+// Makes the memory's pages present for writing, as MADV_POPULATE_WRITE does. False: some of it is
+// not mapped, or not writable. A copy into it would raise a signal, where read(2) fails with EFAULT.
+bool populate_writable(void* memory, size_t length);
 
 }  // namespace graphlane

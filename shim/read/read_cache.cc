@@ -3,8 +3,8 @@
 #include <new>
 
 #include "iomgr/base/futex.h"
+#include "iomgr/base/memory_map.h"
 #include "iomgr/base/process/blocked_signals.h"
-#include "iomgr/base/sys.h"
 #include "shim/base/settings.h"
 #include "shim/read/queues.h"
 
@@ -39,39 +39,13 @@ ExtentFile extents_of(const OpenFileRef& file, uint64_t generation) {
           .parts = *file->parts};
 }
 
-// For older kernels: checks a byte of each page.
-bool may_touch(uintptr_t at, uintptr_t end) {
-  constexpr uint32_t kPagesAtOnce = 64;
-  while (at < end) {
-    iovec bytes[kPagesAtOnce];
-    uint32_t count = 0;
-    for (; at < end && count < kPagesAtOnce; at = round_up(at + 1, kBlockSize)) {
-      bytes[count++] = {.iov_base = reinterpret_cast<void*>(at), .iov_len = 1};
-    }
-    if (sys::copy_onto_itself(bytes, count) != count) return false;
-  }
-  return true;
-}
-
 }  // namespace
-
-bool is_there(void* buffer, size_t count) {
-  const auto at = reinterpret_cast<uintptr_t>(buffer);
-  const uintptr_t begin = at / kBlockSize * kBlockSize;
-  const int saved_errno = errno;
-  if (sys::madvise(reinterpret_cast<void*>(begin), at + count - begin, MADV_POPULATE_WRITE) == 0) {
-    return true;
-  }
-  const bool is_unknown = errno == EINVAL;  // before Linux 5.14
-  errno = saved_errno;
-  return is_unknown && may_touch(at, at + count);
-}
 
 std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void* buffer,
                                   IoEngine& engine) {
   ExtentCache* const cache = read_cache();
   const uint64_t generation = cache == nullptr ? 0 : file.content_generation();
-  if (generation == 0 || !is_there(buffer, range.length_bytes)) return {};
+  if (generation == 0 || !populate_writable(buffer, range.length_bytes)) return {};
   const BlockedSignals signals;  // a handler may also read, and leave by siglongjmp()
   return cache->read(extents_of(file, generation), range, buffer, engine);
 }

@@ -25,10 +25,6 @@ void will_need_cached(const OpenFileRef& file, ByteRange range, IoEngine& engine
 // in flight.
 void give_way_to_sharing(bool shares, int64_t now_ms, IoEngine& engine);
 
-// Whether all of the memory may be written: a copy into other memory would raise a signal, where
-// read(2) fails with EFAULT.
-bool is_there(void* buffer, size_t count);
-
 // The cache's counts; all zero if it was not used.
 ExtentCacheStats read_cache_stats();
 

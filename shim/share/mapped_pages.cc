@@ -25,7 +25,7 @@ constexpr uint32_t kPermitsMax = 64;
 Permit permits[kPermitsMax];
 std::atomic<uint32_t> permit_count{0};
 
-// The addresses of buffers with mapped pages, now or earlier.
+// Addresses with mapped pages, now or earlier. Those that touch are one.
 struct Shown {
   std::atomic<uintptr_t> begin{0};
   std::atomic<uintptr_t> end{0};
@@ -49,18 +49,18 @@ bool keep_maps() {
   return true;
 }
 
-template <class Visit>
-bool for_each_area(uintptr_t begin, uintptr_t end, Visit visit) {
-  const uint32_t epoch = process_epoch();
-  const bool ours = epoch != 0 && epoch == maps_epoch.load(relaxed);
-  const Fd own = ours ? Fd() : open_memory_map();
-  return graphlane::for_each_area(ours ? maps_fd.load(relaxed) : own.get(), begin, end, visit);
-}
-
 struct Addresses {
   uintptr_t begin;
   uintptr_t end;
 };
+
+bool for_each_area(Addresses range, FunctionRef<bool(const MemoryArea&)> visit) {
+  const uint32_t epoch = process_epoch();
+  const bool ours = epoch != 0 && epoch == maps_epoch.load(relaxed);
+  const Fd own = ours ? Fd() : open_memory_map();
+  const int fd = ours ? maps_fd.load(relaxed) : own.get();
+  return graphlane::for_each_area(fd, range.begin, range.end, visit);
+}
 
 Addresses addresses_of(const void* buffer, size_t length) {
   const auto begin = reinterpret_cast<uintptr_t>(buffer);
@@ -77,12 +77,14 @@ Addresses pages_within(Addresses all) {
 }
 
 // False: no room for another one.
-bool remember(Addresses buffer) {
+bool remember(Addresses pages) {
   for (Shown& one : shown) {
     uintptr_t begin = 0;
-    if (!one.begin.compare_exchange_strong(begin, buffer.begin) && begin != buffer.begin) continue;
+    const bool is_new = one.begin.compare_exchange_strong(begin, pages.begin);
     uintptr_t end = one.end.load(relaxed);
-    while (end < buffer.end && !one.end.compare_exchange_weak(end, buffer.end)) continue;
+    const bool touches = begin == pages.begin || (begin < pages.begin && pages.begin <= end);
+    if (!is_new && !touches) continue;
+    while (end < pages.end && !one.end.compare_exchange_weak(end, pages.end)) continue;
     return true;
   }
   return false;
@@ -114,8 +116,18 @@ bool is_part(ino_t inode) {
   });
 }
 
-bool shows_part(const MemoryArea& area) {
-  return area.is_private_and_writable() && area.inode != 0 && is_part(area.inode);
+bool is_replaceable(const MemoryArea& area) {
+  return area.is_private_and_writable() && !area.is_stack &&
+         (area.inode == 0 || is_part(area.inode));
+}
+
+// If it shows a part. True, so that all areas are visited.
+bool make_private(const MemoryArea& area) {
+  if (!area.is_private_and_writable() || area.inode == 0 || !is_part(area.inode)) return true;
+  const int saved_errno = errno;
+  (void)sys::map_over(reinterpret_cast<void*>(area.begin), area.end - area.begin, -1, 0);
+  errno = saved_errno;
+  return true;
 }
 
 // Maps whole pages. False: the memory is private again, or unchanged.
@@ -143,7 +155,7 @@ bool show(int part, uint64_t part_offset, char* buffer, size_t length, bool wait
   const Addresses pages = pages_within(all);
   const size_t head = pages.begin - all.begin;
   const size_t middle = pages.end - pages.begin;
-  if (middle == 0 || (part_offset + head) % kBlockSize != 0) {
+  if (middle == 0 || (part_offset + head) % kBlockSize != 0 || !remember(pages)) {
     return copy(part, part_offset, buffer, length, waits);
   }
   // The kernel reclaims the oldest pages first, so two samples tell.
@@ -199,15 +211,14 @@ bool may_map(const OpenFile& file) {
                      [&](const Permit& permit) { return permit.file_id == file.file_id; });
 }
 
-bool is_replaceable(const OpenFile& file, const void* buffer, size_t length) {
+Fill prepare_buffer(const OpenFile& file, void* buffer, size_t length, bool shares) {
   const Addresses all = addresses_of(buffer, length);
-  const Addresses pages = pages_around(all);
-  const auto is_its_own = [](const MemoryArea& area) {
-    return area.is_private_and_writable() && !area.is_stack &&
-           (area.inode == 0 || is_part(area.inode));
-  };
-  return for_each_area(pages.begin, pages.end, is_its_own) && remember(all) &&
-         remembered_bytes() / file.map.geometry().stripe_depth_bytes < kUnitsMax;
+  const bool maps = shares && may_map(file) &&
+                    remembered_bytes() / file.map.geometry().stripe_depth_bytes < kUnitsMax;
+  const Addresses pages = maps ? pages_around(all) : pages_within(all);
+  if (!maps && !may_show(pages)) return Fill::kCopy;
+  const bool are_all = for_each_area(pages, maps ? &is_replaceable : &make_private);
+  return maps && are_all ? Fill::kMap : Fill::kCopy;
 }
 
 bool show_range(const OpenFile& file, ByteRange range, char* buffer, bool waits) {
@@ -226,15 +237,7 @@ bool copy_range(const OpenFile& file, ByteRange range, char* buffer, bool waits)
 
 void hide(void* buffer, size_t length) {
   const Addresses pages = pages_within(addresses_of(buffer, length));
-  if (pages.begin == pages.end || !may_show(pages)) return;
-  const int saved_errno = errno;
-  (void)for_each_area(pages.begin, pages.end, [&](const MemoryArea& area) {
-    const uintptr_t begin = std::max(area.begin, pages.begin);
-    const uintptr_t end = std::min(area.end, pages.end);
-    if (shows_part(area)) (void)sys::map_over(reinterpret_cast<void*>(begin), end - begin, -1, 0);
-    return true;
-  });
-  errno = saved_errno;
+  if (may_show(pages)) (void)for_each_area(pages, &make_private);
 }
 
 uint64_t mapped_bytes() { return bytes_shown.load(relaxed); }

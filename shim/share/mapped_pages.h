@@ -42,10 +42,14 @@ void permit_mapping(const OpenFile& file, Fd permit);
 // Whether there is a permit for the file.
 bool may_map(const OpenFile& file);
 
-// Whether the buffer's memory may be replaced by pages of the file.
-bool is_replaceable(const OpenFile& file, const void* buffer, size_t length);
+// How a shared read fills the caller's buffer.
+enum class Fill { kMap, kCopy };
 
-// Maps a range of the file into a replaceable buffer. False: it cannot be read, or (without
+// Prepares a buffer for a read of the file: by kMap where its memory may be replaced by pages of the
+// file (never without `shares`). Otherwise pages mapped there earlier are replaced as by hide().
+Fill prepare_buffer(const OpenFile& file, void* buffer, size_t length, bool shares);
+
+// Maps a range of the file into a buffer prepared for it. False: it cannot be read, or (without
 // `waits`) some of it is not in the page cache. Part of the buffer may be mapped then.
 bool show_range(const OpenFile& file, ByteRange range, char* buffer, bool waits);
 

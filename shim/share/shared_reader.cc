@@ -8,6 +8,7 @@
 
 #include "iomgr/base/files/reopen.h"
 #include "iomgr/base/futex.h"
+#include "iomgr/base/memory_map.h"
 #include "iomgr/base/memory_order.h"
 #include "iomgr/base/process/blocked_signals.h"
 #include "iomgr/base/process/memory_limit.h"
@@ -112,11 +113,11 @@ class BorrowedLink {
 // A part of the range, of at most kWindow.
 class Window {
  public:
-  Window(const OpenFile& file, ByteRange range, char* buffer, bool shows)
+  Window(const OpenFile& file, ByteRange range, char* buffer, Fill fill)
       : file_(file),
         range_(range),
         buffer_(buffer),
-        shows_(shows),
+        fill_(fill),
         first_(range.offset / kExtentFrameBytes) {
     const uint64_t count = (range.end() - 1) / kExtentFrameBytes + 1 - first_;
     missing_ = (uint64_t{1} << count) - 1;
@@ -125,7 +126,7 @@ class Window {
   // Copies or maps the missing frames that are in memory now. `waits`: also those that the kernel
   // has reclaimed since the server fetched them. Returns whether all are done.
   bool take(bool waits) {
-    const auto take_range = shows_ ? show_range : copy_range;
+    const auto take_range = fill_ == Fill::kMap ? show_range : copy_range;
     for (uint64_t left = missing_; left != 0; left &= left - 1) {
       const auto i = static_cast<uint64_t>(__builtin_ctzll(left));
       const uint64_t begin = std::max(range_.offset, (first_ + i) * kExtentFrameBytes);
@@ -143,15 +144,15 @@ class Window {
   const OpenFile& file_;
   const ByteRange range_;
   char* const buffer_;
-  const bool shows_;
+  const Fill fill_;
   const uint64_t first_;
   uint64_t missing_;
 };
 
-bool read_window(const OpenFile& file, ByteRange range, char* buffer, bool shows) {
+bool read_window(const OpenFile& file, ByteRange range, char* buffer, Fill fill) {
   constexpr int kTries = 3;  // fetched frames may be reclaimed again
   const SharedReader& reader = file.sharing;
-  Window window(file, range, buffer, shows);
+  Window window(file, range, buffer, fill);
   bool all = window.take(false);
   const BorrowedLink link(reader);
   if (!link) return all;
@@ -295,18 +296,15 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
   const uint64_t left = range.offset < size ? size - range.offset : 0;
   range.length_bytes = std::min(range.length_bytes, left);
   if (shares && range.length_bytes == 0) return 0;
-  const bool shows = shares && may_map(*file) && is_replaceable(*file, buffer, range.length_bytes);
-  if (!shows) hide(buffer, range.length_bytes);
-  if (!shares || !(shows || is_there(buffer, range.length_bytes))) return {};
+  const Fill fill = prepare_buffer(*file, buffer, range.length_bytes, shares);
+  if (!shares) return {};
+  if (fill == Fill::kCopy && !populate_writable(buffer, range.length_bytes)) return {};
   for (uint64_t at = range.offset; at < range.end();) {
     const uint64_t window_end = at / kExtentFrameBytes * kExtentFrameBytes + kWindow;
     const uint64_t end = std::min(range.end(), window_end);
     const ByteRange window{.offset = at, .length_bytes = end - at};
     char* const to = static_cast<char*>(buffer) + (at - range.offset);
-    if (!read_window(*file, window, to, shows) || !matches_sums(file, window, to)) {
-      hide(buffer, range.length_bytes);
-      return {};
-    }
+    if (!read_window(*file, window, to, fill) || !matches_sums(file, window, to)) return {};
     at = end;
   }
   bytes_read.fetch_add(range.length_bytes, relaxed);

@@ -101,8 +101,33 @@ TEST(MemoryMap, AreasOfARangeAreVisitedAndGapsReported) {
   EXPECT_EQ(writable, (std::vector<bool>{true, false, true}));
   EXPECT_FALSE(for_each_area(maps.get(), begin, begin + 3 * kSystemPage,
                              [](const MemoryArea&) { return false; }));
+  uintptr_t end = 0;
+  EXPECT_TRUE(for_each_area(maps.get(), begin + 100, begin + 200, [&](const MemoryArea& area) {
+    EXPECT_EQ(area.begin, begin + 100);
+    return end = area.end, true;
+  }));
+  EXPECT_EQ(end, begin + 200);
   ASSERT_EQ(::munmap(memory + 2 * kSystemPage, kSystemPage), 0);
   EXPECT_FALSE(for_each_area(maps.get(), begin, begin + 3 * kSystemPage, visit));
+  ::munmap(memory, 4 * kSystemPage);
+}
+
+TEST(MemoryMap, PopulatesWritableMemoryOnly) {
+  auto* const memory = static_cast<char*>(
+      ::mmap(nullptr, 4 * kSystemPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  errno = EXDEV;
+  EXPECT_TRUE(populate_writable(memory + 100, 2 * kSystemPage));
+  unsigned char present[4];
+  ASSERT_EQ(::mincore(memory, 4 * kSystemPage, present), 0);
+  EXPECT_TRUE((present[0] & present[1] & present[2] & 1) != 0);
+  EXPECT_EQ(present[3] & 1, 0);
+  ASSERT_EQ(::mprotect(memory + kSystemPage, kSystemPage, PROT_READ), 0);
+  EXPECT_FALSE(populate_writable(memory, 2 * kSystemPage));
+  ASSERT_EQ(::munmap(memory + kSystemPage, kSystemPage), 0);
+  EXPECT_FALSE(populate_writable(memory + 100, kSystemPage));
+  EXPECT_TRUE(populate_writable(memory + 100, kSystemPage - 100));
+  EXPECT_EQ(errno, EXDEV);
   ::munmap(memory, 4 * kSystemPage);
 }
 
