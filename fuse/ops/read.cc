@@ -48,7 +48,7 @@ uint64_t content_generation(Filesystem& fs, const StripedFile& file) {
 
 // Reads through the mount's cache. Nothing: the file may be changing, or the cache declines.
 std::optional<size_t> read_cached(Filesystem& fs, fuse_req_t req, const OpenFile& open_file,
-                                  ByteRange range, void* buffer) {
+                                  ReadPlan::Arrival arrival, ByteRange range, void* buffer) {
   const StripedFile& file = *open_file.striped;
   const uint64_t generation = content_generation(fs, file);
   if (generation == 0) return {};
@@ -60,12 +60,13 @@ std::optional<size_t> read_cached(Filesystem& fs, fuse_req_t req, const OpenFile
                            .parts = file.parts()};
   // a thread's id, despite its name
   const auto thread = static_cast<uint32_t>(::fuse_req_ctx(req)->pid);
-  switch (arrival_of(open_file.state, range.length_bytes, fs.read_bytes_max)) {
-    case Arrival::kInTurn: return fs.extents.read_in_turn(extents, thread, range, buffer, engine);
-    case Arrival::kParts: return fs.extents.read_part(extents, range, buffer, engine);
-    case Arrival::kWhole: break;
+  switch (arrival) {
+    case ReadPlan::Arrival::kWhole: return fs.extents.read(extents, range, buffer, engine);
+    case ReadPlan::Arrival::kParts: return fs.extents.read_part(extents, range, buffer, engine);
+    case ReadPlan::Arrival::kInTurn:
+      return fs.extents.read_in_turn(extents, thread, range, buffer, engine);
   }
-  return fs.extents.read(extents, range, buffer, engine);
+  return {};
 }
 
 int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, const ReadPlan& plan,
@@ -73,7 +74,8 @@ int read_into_buffer(Filesystem& fs, fuse_req_t req, const OpenFile& file, const
   const RequestBuffers::Loan loan(fs.request_buffers);
   void* const buffer = loan.get();
   std::optional<size_t> hit;
-  if (plan.source == ReadPlan::Source::kCache) hit = read_cached(fs, req, file, range, buffer);
+  if (plan.source == ReadPlan::Source::kCache)
+    hit = read_cached(fs, req, file, plan.arrival, range, buffer);
   const ssize_t got =
       hit ? static_cast<ssize_t>(*hit) : fs.lanes->read(*file.striped, range, buffer, plan.bypass);
   if (got < 0) {
@@ -169,6 +171,7 @@ ReadPlan plan_of(Filesystem& fs, Inode& inode, const OpenFile& file, ByteRange r
     fs.sweeps.count(range.length_bytes);
   return plan(file.state,
               {.length_bytes = range.length_bytes,
+               .request_max_bytes = fs.read_bytes_max,
                .to_end = range.end() >= file.striped->size(),
                .alone = !fs.sweeps.are_several(),
                .has_writer = inode.writer_count.load(std::memory_order_acquire) > 0,

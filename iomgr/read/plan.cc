@@ -40,6 +40,14 @@ ReadPlan::Drop drop_of(const ReadState& file, const AccessPattern& read, const F
   return leaves ? ReadPlan::Drop::kBehindSweep : ReadPlan::Drop::kNothing;
 }
 
+// A request near the kernel's maximum is one of several in flight for one read of the program
+// (O_DIRECT, or the kernel's read-ahead). Smaller ones come one by one.
+ReadPlan::Arrival arrival_of(const ReadState& file, const AccessPattern& read) {
+  if (file.in_turn) return ReadPlan::Arrival::kInTurn;
+  const bool is_long = read.length_bytes >= read.request_max_bytes / 2;
+  return is_long ? ReadPlan::Arrival::kParts : ReadPlan::Arrival::kWhole;
+}
+
 }  // namespace
 
 ReadPlan plan(const ReadState& file, const AccessPattern& read, const FreeMemory& memory) {
@@ -52,6 +60,7 @@ ReadPlan plan(const ReadState& file, const AccessPattern& read, const FreeMemory
   if (is_mounted(file)) {
     plan.peeks = !file.wants_direct() && file.fit != MemoryFit::kNot;
     plan.drop = drop_of(file, read, memory);
+    plan.arrival = arrival_of(file, read);
   } else {
     const bool wanted = plan.bypass || file.maps || memory.together == MemoryFit::kNot;
     plan.shares = file.may_share && wanted && read.length_bytes >= kSharedReadMin;

@@ -54,10 +54,11 @@ struct ReadState {
 // One request, and what is known of the reads before it.
 struct AccessPattern {
   uint64_t length_bytes = 0;
-  bool to_end = false;      // up to the end of the file
-  bool alone = false;       // mounted: no other striped file is open
-  bool has_writer = false;  // mounted
-  bool one_handle = true;   // mounted: of the file
+  uint64_t request_max_bytes = UINT64_MAX;  // mounted: of the kernel's requests
+  bool to_end = false;                      // up to the end of the file
+  bool alone = false;                       // mounted: no other striped file is open
+  bool has_writer = false;                  // mounted
+  bool one_handle = true;                   // mounted: of the file
 };
 
 // The free memory, for the files that are read together.
@@ -82,6 +83,13 @@ struct ReadPlan {
     kUnlessKept,  // preloaded: the range, from the parts' page cache, unless its file may stay there
   };
 
+  // Mounted: how a program's read arrives.
+  enum class Arrival : uint8_t {
+    kWhole,   // in one request
+    kParts,   // as one of several that are in flight together
+    kInTurn,  // as one of several, each after the answer to the one before
+  };
+
   Source source = Source::kPageCache;
   bool bypass = false;  // what is not in memory is read past the parts' page cache
   // Mounted: pages of the parts that are in memory are used first. With another source than the
@@ -90,6 +98,7 @@ struct ReadPlan {
   bool shares = false;  // preloaded: first from memory that other processes share
   Prefetch prefetch = Prefetch::kBySource;
   Drop drop = Drop::kNothing;
+  Arrival arrival = Arrival::kWhole;
 
   friend bool operator==(const ReadPlan&, const ReadPlan&) = default;
 };
@@ -100,18 +109,5 @@ inline constexpr uint64_t kKernelReadMax = 64 << 10;
 inline constexpr uint64_t kSharedReadMin = 512 << 10;
 
 ReadPlan plan(const ReadState& file, const AccessPattern& read, const FreeMemory& memory);
-
-// How a program's read arrives at the mount.
-enum class Arrival : uint8_t {
-  kWhole,   // in one request
-  kParts,   // as one of several that are in flight together
-  kInTurn,  // as one of several, each after the answer to the one before
-};
-// A request near the kernel's maximum is one of several in flight for one read of the program
-// (O_DIRECT, or the kernel's read-ahead). Smaller ones come one by one.
-constexpr Arrival arrival_of(const ReadState& file, uint64_t length_bytes, uint64_t request_max) {
-  if (file.in_turn) return Arrival::kInTurn;
-  return length_bytes >= request_max / 2 ? Arrival::kParts : Arrival::kWhole;
-}
 
 }  // namespace graphlane

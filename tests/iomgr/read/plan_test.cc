@@ -12,10 +12,11 @@ namespace graphlane {
 void PrintTo(const ReadPlan& plan, std::ostream* out) {
   static constexpr const char* kSources[] = {"page cache", "devices", "cache"};
   static constexpr const char* kDrops[] = {"", ", drops behind", ", drops unless kept"};
+  static constexpr const char* kArrivals[] = {"", ", in parts", ", in turn"};
   *out << kSources[static_cast<int>(plan.source)] << (plan.bypass ? ", bypasses" : "")
        << (plan.peeks ? ", peeks" : "") << (plan.shares ? ", shares" : "")
        << (plan.prefetch == ReadPlan::Prefetch::kSweep ? ", sweeps" : "")
-       << kDrops[static_cast<int>(plan.drop)];
+       << kDrops[static_cast<int>(plan.drop)] << kArrivals[static_cast<int>(plan.arrival)];
 }
 
 namespace {
@@ -127,12 +128,22 @@ const PlanCase kPlanCases[] = {
      {.reader = kByMount, .fit = MemoryFit::kNot, .in_turn = true},
      kPlanPiece,
      {},
-     {.source = ReadPlan::Source::kCache, .bypass = true}},
+     {.source = ReadPlan::Source::kCache, .bypass = true, .arrival = ReadPlan::Arrival::kInTurn}},
     {"MountedSmallPiecesInTurnStayInThePartsPageCache",
      {.reader = kByMount, .fit = MemoryFit::kNot, .in_turn = true},
      kPlanSmall,
      {},
-     {.source = ReadPlan::Source::kCache}},
+     {.source = ReadPlan::Source::kCache, .arrival = ReadPlan::Arrival::kInTurn}},
+    {"MountedLongRequestsAreInFlightTogether",
+     {.reader = kByMount},
+     {.length_bytes = kMiB / 2, .request_max_bytes = kMiB},
+     {},
+     {.peeks = true, .arrival = ReadPlan::Arrival::kParts}},
+    {"MountedShorterRequestsAreWhole",
+     {.reader = kByMount},
+     {.length_bytes = kMiB / 2 - 1, .request_max_bytes = kMiB},
+     {},
+     {.peeks = true}},
     {"MountedODirect",
      {.reader = kByMount, .o_direct = true, .on_disks = true},
      kPlanPiece,
@@ -162,12 +173,6 @@ const PlanCase kPlanCases[] = {
 
 INSTANTIATE_TEST_SUITE_P(All, PlanTest, ::testing::ValuesIn(kPlanCases),
                          [](const auto& one) { return std::string(one.param.name); });
-
-TEST(ArrivalTest, LongRequestsAreInFlightTogether) {
-  EXPECT_EQ(arrival_of({.in_turn = true}, kMiB, kMiB), Arrival::kInTurn);
-  EXPECT_EQ(arrival_of({}, kMiB / 2, kMiB), Arrival::kParts);
-  EXPECT_EQ(arrival_of({}, kMiB / 2 - 1, kMiB), Arrival::kWhole);
-}
 
 }  // namespace
 }  // namespace graphlane
