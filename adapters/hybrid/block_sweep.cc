@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "adapters/hybrid/list_decoder.h"
@@ -48,7 +49,6 @@ void SweepPlan::add_range(const BlockIndexPtr& index, uint64_t first, uint64_t e
     if (to > from) {
       SweepChunk& chunk = chunks.emplace_back(like);
       chunk.index = index;
-      chunk.is_range = true;
       chunk.first = first;
       chunk.end = low;
       chunk.lists = {from, to - from};
@@ -57,16 +57,18 @@ void SweepPlan::add_range(const BlockIndexPtr& index, uint64_t first, uint64_t e
   }
 }
 
-void SweepPlan::add_items(const DualGraph& graph, const BlockIndexPtr& index, uint64_t first,
-                          uint64_t items_end, uint64_t gap_bytes, const SweepChunk& like) {
+void SweepPlan::add_items(const DualGraph& graph, const BlockIndexPtr& index,
+                          std::vector<SweepItem> chosen, uint64_t gap_bytes,
+                          const SweepChunk& like) {
+  const std::span<const SweepItem> all = items.emplace_back(std::move(chosen));
   const uint64_t pages_apart_max = 1 + gap_bytes / kBlockSize;
   SweepChunk* chunk = nullptr;
   const WeightTable* const weights =
       graph.has_weights() ? &graph.dual().weights(index->side) : nullptr;
   const uint64_t first_arc = graph.dual().block(index->side, index->own, index->other).first_arc;
   uint64_t weights_end = 0;  // of the item before
-  for (uint64_t i = first; i < items_end; ++i) {
-    const SweepItem& item = items[i];
+  for (size_t i = 0; i < all.size(); ++i) {
+    const SweepItem& item = all[i];
     const uint64_t end = item.offset + item.length_bytes;
     bool adjoins = chunk != nullptr &&
                    page_of(item.offset) <= page_of(chunk->lists.end() - 1) + pages_apart_max;
@@ -81,17 +83,21 @@ void SweepPlan::add_items(const DualGraph& graph, const BlockIndexPtr& index, ui
       }
     }
     if (adjoins && end - chunk->lists.offset <= BlockSweep::kChunkBytes) {
-      chunk->end = i + 1;
+      chunk->items = {chunk->items.data(), chunk->items.size() + 1};
       chunk->lists.length_bytes = end - chunk->lists.offset;
       continue;
     }
     chunk = &chunks.emplace_back(like);
     chunk->index = index;
-    chunk->is_range = false;
-    chunk->first = i;
-    chunk->end = i + 1;
+    chunk->items = all.subspan(i, 1);
     chunk->lists = {item.offset, item.length_bytes};
   }
+}
+
+void SweepPlan::append(SweepPlan&& other) {
+  std::move(other.chunks.begin(), other.chunks.end(), std::back_inserter(chunks));
+  std::move(other.items.begin(), other.items.end(), std::back_inserter(items));
+  other.clear();
 }
 
 void SweepPlan::reverse(size_t first_chunk, uint64_t segment_bytes) {
@@ -272,12 +278,12 @@ class BlockSweep::Worker {
   bool begin_run(Shared& shared) {
     const Run run = claim_run(shared);
     for (size_t number = run.first; number < run.end; ++number) {
-      begin(shared, shared.plan.chunks[number]);
+      begin(shared.plan.chunks[number]);
     }
     return run.first < run.end;
   }
 
-  void begin(const Shared& shared, const SweepChunk& chunk) {
+  void begin(const SweepChunk& chunk) {
     if (free_.empty()) {
       slots_.push_back(std::make_unique<Slot>());
       free_.push_back(slots_.back().get());
@@ -292,7 +298,7 @@ class BlockSweep::Worker {
     begin(slot, slot.lists, graph_.blocks(chunk.index->side),
           {block.lists.offset + chunk.lists.offset, chunk.lists.length_bytes});
     if (graph_.has_weights()) {
-      const ArcRange arcs = arcs_of(graph_, shared.plan, chunk);
+      const ArcRange arcs = arcs_of(graph_, chunk);
       begin(slot, slot.weights, graph_.weights(chunk.index->side),
             graph_.dual().weights(chunk.index->side).range(arcs.first, arcs.count));
     }
@@ -362,8 +368,7 @@ class BlockSweep::Worker {
   void process(Slot& slot, Shared& shared) {
     const uint8_t* const weights = graph_.has_weights() ? slot.weights.bytes.data() : nullptr;
     try {
-      const auto lists =
-          decoder_.decode(shared.plan, *slot.chunk, slot.lists.bytes.data(), weights);
+      const auto lists = decoder_.decode(*slot.chunk, slot.lists.bytes.data(), weights);
       if (!lists) return keep(lists.error());
       ++stats_.chunks;
       stats_.lists += lists->vertices.size();

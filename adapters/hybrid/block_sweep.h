@@ -36,8 +36,7 @@ struct SweepItem {
 
 struct SweepChunk {
   BlockIndexPtr index;
-  // All lists of vertices [first, end), or items [first, end) of the plan.
-  bool is_range = true;
+  std::span<const SweepItem> items = {};  // empty: all lists of the vertices [first, end)
   uint64_t first = 0;
   uint64_t end = 0;
   ByteRange lists = {};  // in the block's lists
@@ -48,8 +47,8 @@ struct SweepChunk {
 };
 
 struct SweepPlan {
-  std::vector<SweepChunk> chunks;  // steps of a group ascend
-  std::vector<SweepItem> items;
+  std::vector<SweepChunk> chunks;             // steps of a group ascend
+  std::vector<std::vector<SweepItem>> items;  // to which chunks refer
 
   void clear() {
     chunks.clear();
@@ -58,10 +57,11 @@ struct SweepPlan {
   // Chunks for all lists of the block's vertices [first, end), each of about kChunkBytes. They take
   // the group and step of `like`, and its tag.
   void add_range(const BlockIndexPtr& index, uint64_t first, uint64_t end, const SweepChunk& like);
-  // Chunks for items [first, items_end), which belong to the block and ascend. Gaps of at most
-  // `gap_bytes` between them are read, too.
-  void add_items(const DualGraph& graph, const BlockIndexPtr& index, uint64_t first,
-                 uint64_t items_end, uint64_t gap_bytes, const SweepChunk& like);
+  // Chunks for items that belong to the block and ascend. Gaps of at most `gap_bytes` between them
+  // are read, too.
+  void add_items(const DualGraph& graph, const BlockIndexPtr& index, std::vector<SweepItem> chosen,
+                 uint64_t gap_bytes, const SweepChunk& like);
+  void append(SweepPlan&& other);
   // Reverses the order of chunks from `first_chunk` on, but not within segments of up to
   // `segment_bytes` of a block: disks are slow backwards.
   void reverse(size_t first_chunk, uint64_t segment_bytes);

@@ -209,10 +209,11 @@ Outcome<void> Engine::propagate(const Program& program,
   Planner::CanChange can_change;
   uint64_t iteration = 0;
   if constexpr (requires(Value value) { Program::can_change(value, iteration); }) {
-    can_change = [&](uint64_t vertex) {
-      const uint32_t interval = geometry.interval_of(vertex);
-      return Program::can_change(values.held(interval)[vertex - geometry.first(interval)],
-                                 iteration);
+    can_change = [&](uint32_t interval, std::span<uint64_t> bits) {
+      const Value* const held = values.held(interval);
+      for (uint64_t vertex = 0; vertex < geometry.size(interval); ++vertex) {
+        bits[vertex / 64] |= uint64_t{Program::can_change(held[vertex], iteration)} << vertex % 64;
+      }
     };
   }
   const auto sweep = [&](std::span<const uint32_t> sources,
@@ -274,7 +275,6 @@ Outcome<void> Engine::propagate(const Program& program,
 template <class Value, class Update>
 Outcome<void> Engine::accumulate(VertexValues<Value>& from, VertexValues<Value>& to,
                                  const Update& update) {
-  const DualGeometry& geometry = graph_.geometry();
   const BlockSweep::Body body = [&](unsigned, const SweepChunk& chunk,
                                     const ChunkLists& lists) -> Outcome<void> {
     const bool pushes = chunk.tag == kPushChunk;

@@ -4,13 +4,13 @@
 
 namespace graphlane::hybrid {
 
-ArcRange arcs_of(const DualGraph& graph, const SweepPlan& plan, const SweepChunk& chunk) {
+ArcRange arcs_of(const DualGraph& graph, const SweepChunk& chunk) {
   const ListIndex& index = chunk.index->index;
-  const uint32_t last = chunk.is_range ? 0 : plan.items[chunk.end - 1].vertex;
-  const uint64_t first =
-      index.first_arc(chunk.is_range ? chunk.first : plan.items[chunk.first].vertex);
+  const bool is_range = chunk.items.empty();
+  const uint32_t last = is_range ? 0 : chunk.items.back().vertex;
+  const uint64_t first = index.first_arc(is_range ? chunk.first : chunk.items.front().vertex);
   const uint64_t end =
-      chunk.is_range ? index.first_arc(chunk.end) : index.first_arc(last) + index.arcs(last);
+      is_range ? index.first_arc(chunk.end) : index.first_arc(last) + index.arcs(last);
   const DualBlock& block =
       graph.dual().block(chunk.index->side, chunk.index->own, chunk.index->other);
   return {.first = block.first_arc + first, .count = end - first};
@@ -24,14 +24,14 @@ Error ListDecoder::damaged(const SweepChunk& chunk, uint64_t offset, uint32_t ve
                     graph_.geometry().first(block.own) + vertex);
 }
 
-Outcome<ChunkLists> ListDecoder::decode(const SweepPlan& plan, const SweepChunk& chunk,
-                                        const uint8_t* bytes, const uint8_t* weights) {
+Outcome<ChunkLists> ListDecoder::decode(const SweepChunk& chunk, const uint8_t* bytes,
+                                        const uint8_t* weights) {
   vertices_.clear();
   lengths_.clear();
   degrees_.clear();
   starts_.assign(1, 0);
   first_arcs_.clear();
-  if (auto done = chunk.is_range ? decode_range(chunk, bytes) : decode_items(plan, chunk, bytes);
+  if (auto done = chunk.items.empty() ? decode_range(chunk, bytes) : decode_items(chunk, bytes);
       !done) {
     return done.error();
   }
@@ -40,16 +40,15 @@ Outcome<ChunkLists> ListDecoder::decode(const SweepPlan& plan, const SweepChunk&
                    .neighbours = {neighbours_.data(), starts_.back()},
                    .weights = {}};
   if (weights == nullptr) return lists;
-  if (auto done = decode_weights(plan, chunk, weights); !done) return done.error();
+  if (auto done = decode_weights(chunk, weights); !done) return done.error();
   lists.weights = weights_;
   return lists;
 }
 
-Outcome<void> ListDecoder::decode_weights(const SweepPlan& plan, const SweepChunk& chunk,
-                                          const uint8_t* codes) {
+Outcome<void> ListDecoder::decode_weights(const SweepChunk& chunk, const uint8_t* codes) {
   const DualSide side = chunk.index->side;
   const WeightTable& table = graph_.dual().weights(side);
-  const ArcRange all = arcs_of(graph_, plan, chunk);
+  const ArcRange all = arcs_of(graph_, chunk);
   const ByteRange range = table.range(all.first, all.count);
   weights_.resize(starts_.back());
   const auto damaged = [&] {
@@ -57,7 +56,7 @@ Outcome<void> ListDecoder::decode_weights(const SweepPlan& plan, const SweepChun
                       "{}: damaged between byte {} and byte {}: weights that no encoder writes",
                       graph_.weights(side).path(), range.offset, range.end());
   };
-  if (chunk.is_range) {
+  if (chunk.items.empty()) {
     if (all.count != weights_.size() ||
         !table.decode(all.first, weights_, codes, kDecodeSlackBytes))
       return damaged();
@@ -117,12 +116,11 @@ Outcome<void> ListDecoder::decode_range(const SweepChunk& chunk, const uint8_t* 
 }
 
 // Each group of which a list is wanted, once.
-Outcome<void> ListDecoder::decode_items_of_groups(const SweepPlan& plan, const SweepChunk& chunk,
-                                                  const uint8_t* bytes) {
+Outcome<void> ListDecoder::decode_items_of_groups(const SweepChunk& chunk, const uint8_t* bytes) {
   const ListIndex& index = chunk.index->index;
   const uint64_t limit = graph_.geometry().size(chunk.index->other);
-  for (uint64_t i = chunk.first; i < chunk.end;) {
-    const SweepItem& item = plan.items[i];
+  for (size_t i = 0; i < chunk.items.size();) {
+    const SweepItem& item = chunk.items[i];
     const uint64_t group = item.vertex / kIndexGroupVertices * kIndexGroupVertices;
     const uint64_t group_end = std::min(group + kIndexGroupVertices, index.vertex_count());
     group_vertices_.clear();
@@ -132,14 +130,14 @@ Outcome<void> ListDecoder::decode_items_of_groups(const SweepPlan& plan, const S
                              group_starts_, group_neighbours_)) {
       return damaged(chunk, item.offset, item.vertex);
     }
-    for (size_t g = 0; g < group_vertices_.size() && i < chunk.end; ++g) {
-      if (plan.items[i].vertex != group_vertices_[g]) continue;
+    for (size_t g = 0; g < group_vertices_.size() && i < chunk.items.size(); ++g) {
+      if (chunk.items[i].vertex != group_vertices_[g]) continue;
       const size_t begin = starts_.back(), count = group_starts_[g + 1] - group_starts_[g];
       if (neighbours_.size() < begin + count) {
         neighbours_.resize(std::max(begin + count, neighbours_.size() * 2));
       }
       std::copy_n(group_neighbours_.data() + group_starts_[g], count, neighbours_.data() + begin);
-      vertices_.push_back(plan.items[i++].vertex);
+      vertices_.push_back(chunk.items[i++].vertex);
       starts_.push_back(static_cast<uint32_t>(begin + count));
       if (graph_.has_weights())
         first_arcs_.push_back(index.first_arc(item.vertex) + group_starts_[g]);
@@ -148,14 +146,12 @@ Outcome<void> ListDecoder::decode_items_of_groups(const SweepPlan& plan, const S
   return {};
 }
 
-Outcome<void> ListDecoder::decode_items(const SweepPlan& plan, const SweepChunk& chunk,
-                                        const uint8_t* bytes) {
+Outcome<void> ListDecoder::decode_items(const SweepChunk& chunk, const uint8_t* bytes) {
   const ListIndex& index = chunk.index->index;
-  if (index.shape().has_groups) return decode_items_of_groups(plan, chunk, bytes);
+  if (index.shape().has_groups) return decode_items_of_groups(chunk, bytes);
   const ListCodec& codec = graph_.dual().codec();
   const uint64_t limit = graph_.geometry().size(chunk.index->other);
-  for (uint64_t i = chunk.first; i < chunk.end; ++i) {
-    const SweepItem& item = plan.items[i];
+  for (const SweepItem& item : chunk.items) {
     const std::span<const uint8_t> list(bytes + (item.offset - chunk.lists.offset),
                                         item.length_bytes);
     const Result<size_t> count =

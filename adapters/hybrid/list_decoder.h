@@ -17,24 +17,21 @@ struct ArcRange {
   uint64_t first = 0;
   uint64_t count = 0;
 };
-ArcRange arcs_of(const DualGraph& graph, const SweepPlan& plan, const SweepChunk& chunk);
+ArcRange arcs_of(const DualGraph& graph, const SweepChunk& chunk);
 
 class ListDecoder {
  public:
   explicit ListDecoder(const DualGraph& graph) : graph_(graph) {}
 
-  // `bytes`: of the chunk's lists; `weights`: the codes of arcs_of(plan, chunk), or nullptr; of both
+  // `bytes`: of the chunk's lists; `weights`: the codes of arcs_of(chunk), or nullptr; of both
   // kDecodeSlackBytes more may be read. What is returned is there until the next call. EIO: damaged.
-  Outcome<ChunkLists> decode(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes,
-                             const uint8_t* weights);
+  Outcome<ChunkLists> decode(const SweepChunk& chunk, const uint8_t* bytes, const uint8_t* weights);
 
  private:
   Outcome<void> decode_range(const SweepChunk& chunk, const uint8_t* bytes);
-  Outcome<void> decode_items(const SweepPlan& plan, const SweepChunk& chunk, const uint8_t* bytes);
-  Outcome<void> decode_items_of_groups(const SweepPlan& plan, const SweepChunk& chunk,
-                                       const uint8_t* bytes);
-  Outcome<void> decode_weights(const SweepPlan& plan, const SweepChunk& chunk,
-                               const uint8_t* codes);
+  Outcome<void> decode_items(const SweepChunk& chunk, const uint8_t* bytes);
+  Outcome<void> decode_items_of_groups(const SweepChunk& chunk, const uint8_t* bytes);
+  Outcome<void> decode_weights(const SweepChunk& chunk, const uint8_t* codes);
   Error damaged(const SweepChunk& chunk, uint64_t offset, uint32_t vertex) const;
 
   const DualGraph& graph_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <tuple>
 
 namespace graphlane::hybrid {
 namespace {
@@ -44,12 +45,51 @@ class PageCount {
   uint64_t read_ = 0;  // of those that are read
 };
 
-// The bytes that are decoded for one more item of a block: none if it has the place of the one
-// before, their group's.
-uint64_t new_bytes(const SweepPlan& plan, size_t first_item, const ListPlace& place) {
-  const bool is_there = plan.items.size() > first_item && plan.items.back().offset == place.offset;
-  return is_there ? 0 : place.length_bytes;
-}
+// The lists chosen of a block, and what they cost.
+class Selection {
+ public:
+  Selection(const DualGraph& graph, const BlockId& block, const ListIndex& index,
+            uint64_t gap_bytes)
+      : graph_(graph),
+        index_(index),
+        block_(graph.dual().block(block.side, block.own, block.other)),
+        side_(block.side),
+        lists_(graph, graph.blocks(block.side), gap_bytes, cost_) {
+    if (graph.has_weights()) weights_.emplace(graph, graph.weights(side_), gap_bytes, cost_);
+  }
+  void add(uint32_t vertex, const ListPlace& place) {
+    // Lists of a group have one place, and are decoded together.
+    const bool is_there = !items_.empty() && items_.back().offset == place.offset;
+    if (!is_there) decoded_bytes_ += place.length_bytes;
+    items_.push_back({place.offset, vertex, static_cast<uint32_t>(place.length_bytes)});
+    lists_.add({block_.lists.offset + place.offset, place.length_bytes});
+    if (!weights_) return;
+    weights_->add(graph_.dual().weights(side_).range(block_.first_arc + index_.first_arc(vertex),
+                                                     index_.arcs(vertex)));
+  }
+  // The arcs are those of as many bytes of the block.
+  ReadCost cost() const {
+    const double share =
+        static_cast<double>(decoded_bytes_) / static_cast<double>(block_.lists.length_bytes);
+    ReadCost cost = cost_;
+    cost.arcs = static_cast<uint64_t>(share * static_cast<double>(block_.arc_count));
+    return cost;
+  }
+  // Now and then it is time to ask for the cost.
+  bool is_due() const { return items_.size() % 256 == 0; }
+  std::vector<SweepItem> take_items() { return std::move(items_); }
+
+ private:
+  const DualGraph& graph_;
+  const ListIndex& index_;
+  const DualBlock& block_;
+  const DualSide side_;
+  ReadCost cost_;
+  PageCount lists_;
+  std::optional<PageCount> weights_;
+  uint64_t decoded_bytes_ = 0;
+  std::vector<SweepItem> items_;
+};
 
 }  // namespace
 
@@ -66,52 +106,23 @@ ReadCost Planner::range_cost(const BlockId& block) const {
   return cost;
 }
 
-bool Planner::settle(Choice& choice, const BlockIndexPtr& index, size_t first_item,
-                     const ReadCost& cost, bool is_cheap, SweepPlan& plan) {
-  if (!is_cheap) {
-    plan.items.resize(first_item);
-    return false;
-  }
-  choice.index = index;
-  choice.has_items = true;
-  choice.first_item = first_item;
-  choice.items_end = plan.items.size();
-  choice.cost = cost;
-  return true;
-}
-
-bool Planner::select_sources(Choice& choice, const Frontier& frontier, double limit,
-                             SweepPlan& plan) const {
-  const BlockId block = push_block(choice);
-  const DualBlock& b = about(block);
+bool Planner::select_sources(Choice& choice, const Frontier& frontier, double limit) const {
   const ListIndex& index = choice.index->index;
-  ReadCost cost;
-  PageCount lists(graph_, graph_.blocks(block.side), device_.gap_bytes, cost);
-  std::optional<PageCount> weights;
-  if (graph_.has_weights())
-    weights.emplace(graph_, graph_.weights(block.side), device_.gap_bytes, cost);
-  const double arcs_a_byte =
-      static_cast<double>(b.arc_count) / static_cast<double>(b.lists.length_bytes);
-  const size_t first_item = plan.items.size();
-  uint64_t bytes = 0, seen = 0;
+  Selection selection(graph_, push_block(choice), index, device_.gap_bytes);
   bool is_cheap = true;
   frontier.for_each_active(choice.source, [&](uint32_t vertex) {
     const ListPlace place = index.place(vertex);
     if (place.length_bytes == 0) return true;
-    bytes += new_bytes(plan, first_item, place);
-    plan.items.push_back({place.offset, vertex, static_cast<uint32_t>(place.length_bytes)});
-    lists.add({b.lists.offset + place.offset, place.length_bytes});
-    if (weights) {
-      weights->add(graph_.dual()
-                       .weights(block.side)
-                       .range(b.first_arc + index.first_arc(vertex), index.arcs(vertex)));
-    }
-    cost.arcs = static_cast<uint64_t>(static_cast<double>(bytes) * arcs_a_byte);
-    if (++seen % 256 == 0) is_cheap = device_.seconds(cost) <= limit;
+    selection.add(vertex, place);
+    if (selection.is_due()) is_cheap = device_.seconds(selection.cost()) <= limit;
     return is_cheap;
   });
-  is_cheap = is_cheap && device_.seconds(cost) <= limit;
-  return settle(choice, choice.index, first_item, cost, is_cheap, plan);
+  const ReadCost cost = selection.cost();
+  if (!is_cheap || device_.seconds(cost) > limit) return false;
+  choice.cost = cost;
+  choice.items = selection.take_items();
+  choice.has_items = true;
+  return true;
 }
 
 // Settles what needs no look at an index: a forced model, few or many active vertices.
@@ -137,11 +148,11 @@ void Planner::guess(Choice& choice, const Frontier& frontier) {
                     at_least > 2 * device_.seconds(range_cost(pull_block(choice)));
 }
 
-void Planner::decide(Choice& choice, const Frontier& frontier, bool may_select, SweepPlan& plan) {
+void Planner::decide(Choice& choice, const Frontier& frontier, bool may_select) const {
   if (choice.pushes || !choice.is_known) {
     choice.index = graph_.index(push_block(choice));
     const auto costs_at_most = [&](double limit) {
-      return select_sources(choice, frontier, limit, plan);
+      return select_sources(choice, frontier, limit);
     };
     // A pull decodes all arcs, even if their pages are in the cache, where it takes long to look
     // for them.
@@ -150,7 +161,7 @@ void Planner::decide(Choice& choice, const Frontier& frontier, bool may_select, 
     choice.is_costly =
         may_select && choice.pushes && device_.seconds(choice.cost) > decoding_seconds(choice) / 4;
     if (choice.is_costly) {
-      plan.items.resize(choice.first_item);
+      choice.items = {};
       choice.has_items = false;
     }
   }
@@ -161,54 +172,65 @@ double Planner::decoding_seconds(const Choice& choice) const {
   return device_.seconds({.arcs = pulled_arcs(about(pull_block(choice)).arc_count)});
 }
 
-bool Planner::select_targets(Choice& choice, const CanChange& can_change, SweepPlan& plan) const {
+bool Planner::select_targets(Choice& choice, const Bits& can) const {
   const BlockId block = pull_block(choice);
-  const DualBlock& b = about(block);
   const BlockIndexPtr index = graph_.index(block);
-  const uint64_t first = graph_.geometry().first(choice.target);
   const double limit = device_.seconds(choice.cost);
-  const size_t first_item = plan.items.size();
-  ReadCost cost;
-  PageCount lists(graph_, graph_.blocks(block.side), device_.gap_bytes, cost);
-  uint64_t bytes = 0, seen = 0;
+  const std::vector<uint64_t>& can_change = can[choice.target];
+  Selection selection(graph_, block, index->index, device_.gap_bytes);
+  const auto cost_now = [&] {
+    ReadCost cost = selection.cost();
+    cost.arcs = pulled_arcs(cost.arcs);
+    return cost;
+  };
   bool is_cheap = true;
-  index->index.scan(
-      0, index->index.vertex_count(), [&](uint32_t vertex, const ListPlace& place, uint64_t) {
-        if (!is_cheap || !can_change(first + vertex)) return;
-        bytes += new_bytes(plan, first_item, place);
-        plan.items.push_back({place.offset, vertex, static_cast<uint32_t>(place.length_bytes)});
-        lists.add({b.lists.offset + place.offset, place.length_bytes});
-        cost.arcs = pulled_arcs(b.arc_count * bytes / b.lists.length_bytes);
-        if (++seen % 256 == 0) is_cheap = device_.seconds(cost) < limit;
-      });
-  is_cheap = is_cheap && device_.seconds(cost) < limit;
-  return settle(choice, index, first_item, cost, is_cheap, plan);
+  index->index.scan(0, index->index.vertex_count(),
+                    [&](uint32_t vertex, const ListPlace& place, uint64_t) {
+                      if (!is_cheap || (can_change[vertex / 64] >> vertex % 64 & 1) == 0) return;
+                      selection.add(vertex, place);
+                      if (selection.is_due()) is_cheap = device_.seconds(cost_now()) < limit;
+                    });
+  const ReadCost cost = cost_now();
+  if (!is_cheap || device_.seconds(cost) >= limit) return false;
+  choice.index = index;
+  choice.cost = cost;
+  choice.items = selection.take_items();
+  choice.has_items = true;
+  return true;
+}
+
+Planner::Bits Planner::changeable(std::span<const uint32_t> targets, const CanChange& can_change) {
+  Bits bits(graph_.geometry().partitions());
+  pool_.for_blocks(targets.size(), 1, [&](uint64_t i, uint64_t, unsigned) {
+    bits[targets[i]].resize(graph_.geometry().size(targets[i]) / 64 + 1);
+    can_change(targets[i], bits[targets[i]]);
+  });
+  return bits;
 }
 
 // Pushes that cost much are compared with pulling only what can still change.
 Outcome<void> Planner::reconsider(std::span<Choice> choices, const Frontier& frontier,
-                                  const CanChange& can_change, SweepPlan& plan) {
+                                  const Bits& can) {
   std::vector<BlockId> blocks;
   for (const Choice& choice : choices) {
     if (choice.is_costly) blocks.push_back(pull_block(choice));
   }
   if (auto loaded = graph_.load(blocks, pool_); !loaded) return loaded;
-  for (Choice& choice : choices) {
-    if (!choice.is_costly) continue;
-    choice.pushes = !select_targets(choice, can_change, plan);
-    if (choice.pushes) select_sources(choice, frontier, kNoLimit, plan);
-  }
+  for_each_choice(choices, [&](Choice& choice) {
+    if (!choice.is_costly) return;
+    choice.pushes = !select_targets(choice, can);
+    if (choice.pushes) select_sources(choice, frontier, kNoLimit);
+  });
   return {};
 }
 
-void Planner::add_chunks(const Choice& choice, SweepPlan& plan) {
+void Planner::cut_into_chunks(Choice& choice) const {
   const SweepChunk like{.index = {}, .tag = choice.pushes ? kPushChunk : kPullChunk};
   if (choice.has_items) {
-    plan.add_items(graph_, choice.index, choice.first_item, choice.items_end, device_.gap_bytes,
-                   like);
+    choice.part.add_items(graph_, choice.index, std::move(choice.items), device_.gap_bytes, like);
   } else {
-    plan.add_range(graph_.index(pull_block(choice)), 0, graph_.geometry().size(choice.target),
-                   like);
+    choice.part.add_range(graph_.index(pull_block(choice)), 0,
+                          graph_.geometry().size(choice.target), like);
   }
 }
 
@@ -257,21 +279,27 @@ Outcome<void> Planner::add_active(std::span<const uint32_t> sources,
   }
   if (auto loaded = load_for(choices, true); !loaded) return loaded;
   const bool may_select = can_change && model_ == Model::kHybrid;
-  for (Choice& choice : choices) decide(choice, frontier, may_select, plan);
-  if (auto done = reconsider(choices, frontier, can_change, plan); !done) return done;
+  for_each_choice(choices, [&](Choice& choice) { decide(choice, frontier, may_select); });
+  const bool selects = can_change && std::any_of(choices.begin(), choices.end(), [](auto& choice) {
+                         return choice.is_costly || !choice.pushes;
+                       });
+  const Bits can = selects ? changeable(targets, can_change) : Bits{};
+  if (auto done = reconsider(choices, frontier, can); !done) return done;
   if (auto loaded = load_for(choices, false); !loaded) return loaded;
-  for (Choice& choice : choices) {
-    if (choice.pushes) add_chunks(choice, plan);
-  }
-  // In the order of the file.
+  for_each_choice(choices, [&](Choice& choice) {
+    if (selects && !choice.pushes && !choice.has_items) select_targets(choice, can);
+    cut_into_chunks(choice);
+  });
+  // Pulls in the order of the file, behind the pushes.
   std::stable_sort(choices.begin(), choices.end(), [&](const Choice& a, const Choice& b) {
-    return std::pair(a.flow.targets, a.target) < std::pair(b.flow.targets, b.target);
+    const auto place = [](const Choice& choice) {
+      return choice.pushes ? std::tuple(0, DualSide{}, 0u)
+                           : std::tuple(1, choice.flow.targets, choice.target);
+    };
+    return place(a) < place(b);
   });
   for (Choice& choice : choices) {
-    if (!choice.pushes) {
-      if (can_change && !choice.has_items) select_targets(choice, can_change, plan);
-      add_chunks(choice, plan);
-    }
+    plan.append(std::move(choice.part));
     add_report(choice);
   }
   return {};

@@ -51,9 +51,11 @@ class Planner {
   Planner(DualGraph& graph, WorkerPool& pool, const DeviceModel& device, Model model)
       : graph_(graph), pool_(pool), device_(device), model_(model) {}
 
-  // Adds to the plan what the active vertices of these intervals need along the flows.
-  // `can_change`: whether a vertex can still get another value; empty: all can.
-  using CanChange = std::function<bool(uint64_t vertex)>;
+  // Sets the bits of the interval's vertices that can still get another value, vertex v's in word
+  // v / 64. Any worker may call it.
+  using CanChange = std::function<void(uint32_t interval, std::span<uint64_t> bits)>;
+  // Adds to the plan what the active vertices of these intervals need along the flows. Empty
+  // `can_change`: all vertices can.
   Outcome<void> add_active(std::span<const uint32_t> sources, std::span<const uint32_t> targets,
                            std::span<const Flow> flows, const Frontier& frontier,
                            const CanChange& can_change, SweepPlan& plan);
@@ -80,23 +82,31 @@ class Planner {
     bool is_known = false;     // whether it pushes
     BlockIndexPtr index = {};  // of the block that the items are of
     bool is_costly = false;    // a push that may cost more than to pull what can change
-    // Lists of active vertices, or those to pull of targets that can change: items [first_item,
-    // items_end) of the plan. Of a pull without them: all lists.
+    // Lists of active vertices, or those to pull of targets that can change. Of a pull without
+    // them: all lists.
     bool has_items = false;
-    uint64_t first_item = 0;
-    uint64_t items_end = 0;
+    std::vector<SweepItem> items = {};
     ReadCost cost = {};
+    SweepPlan part = {};  // its chunks
   };
+  // Bits of vertices, by interval.
+  using Bits = std::vector<std::vector<uint64_t>>;
   BlockId push_block(const Choice& c) const { return {c.flow.sources, c.source, c.target}; }
   BlockId pull_block(const Choice& c) const { return {c.flow.targets, c.target, c.source}; }
   const DualBlock& about(const BlockId& block) const {
     return graph_.dual().block(block.side, block.own, block.other);
   }
 
+  // Calls `body` for each choice, on all workers.
+  template <class Body>  // void (Choice&)
+  void for_each_choice(std::span<Choice> choices, const Body& body) {
+    pool_.for_blocks(choices.size(), 1, [&](uint64_t i, uint64_t, unsigned) { body(choices[i]); });
+  }
   void guess(Choice& choice, const Frontier& frontier);
-  void decide(Choice& choice, const Frontier& frontier, bool may_select, SweepPlan& plan);
-  Outcome<void> reconsider(std::span<Choice> choices, const Frontier& frontier,
-                           const CanChange& can_change, SweepPlan& plan);
+  void decide(Choice& choice, const Frontier& frontier, bool may_select) const;
+  // What `can_change` gives for these intervals.
+  Bits changeable(std::span<const uint32_t> targets, const CanChange& can_change);
+  Outcome<void> reconsider(std::span<Choice> choices, const Frontier& frontier, const Bits& can);
   Outcome<void> load_for(std::span<Choice> choices, bool pushes);
   ReadCost range_cost(const BlockId& block) const;
   double decoding_seconds(const Choice& choice) const;
@@ -105,14 +115,10 @@ class Planner {
   }
   // Gives the choice the active vertices' lists as items, and their cost; false: they cost more
   // seconds than `limit`, and nothing changes. Precondition: `index` is the pushed block's.
-  bool select_sources(Choice& choice, const Frontier& frontier, double limit,
-                      SweepPlan& plan) const;
+  bool select_sources(Choice& choice, const Frontier& frontier, double limit) const;
   // As select_sources(), with the targets that can change, if they cost less than the choice does.
-  bool select_targets(Choice& choice, const CanChange& can_change, SweepPlan& plan) const;
-  // The end of both: keeps the items from `first_item` on, or drops them.
-  static bool settle(Choice& choice, const BlockIndexPtr& index, size_t first_item,
-                     const ReadCost& cost, bool is_cheap, SweepPlan& plan);
-  void add_chunks(const Choice& choice, SweepPlan& plan);
+  bool select_targets(Choice& choice, const Bits& can) const;
+  void cut_into_chunks(Choice& choice) const;
   void add_report(const Choice& choice);
   bool coin() { return (random_() & 1) != 0; }
 
