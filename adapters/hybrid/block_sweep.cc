@@ -87,10 +87,12 @@ void SweepPlan::add_items(const DualGraph& graph, const BlockIndexPtr& index,
       chunk->lists.length_bytes = end - chunk->lists.offset;
       continue;
     }
+    // Chunks that adjoin leave no gap, which would make a disk wait for the next rotation.
+    const uint64_t begin = adjoins ? std::min(chunk->lists.end(), item.offset) : item.offset;
     chunk = &chunks.emplace_back(like);
     chunk->index = index;
     chunk->items = all.subspan(i, 1);
-    chunk->lists = {item.offset, item.length_bytes};
+    chunk->lists = {begin, end - begin};
   }
 }
 

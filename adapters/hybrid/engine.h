@@ -223,7 +223,7 @@ Outcome<void> Engine::propagate(const Program& program,
         !planned) {
       return planned;
     }
-    // Every second iteration begins with what the one before has left in the cache.
+    // An iteration begins with what the one before has left in the cache.
     if (!ascends_) plan_.reverse(0, graph_.segment_bytes());
     return sweep_.run(plan_, body);
   };
@@ -266,7 +266,8 @@ Outcome<void> Engine::propagate(const Program& program,
     }
     end_iteration(active);
     ++iteration;
-    ascends_ = !ascends_;
+    // Back only to what is worth it: disks are slower backwards.
+    if (reports_.back().device_bytes >= graph_.cache_bytes() / 2) ascends_ = !ascends_;
     if (auto go_on = check_interrupt(); !go_on) return go_on;
   }
   return {};
