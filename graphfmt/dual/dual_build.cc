@@ -427,13 +427,11 @@ class DualFormat final : public StoredGraphFormat {
 
 uint32_t dual_partitions(uint64_t vertex_count, uint64_t arc_count, uint64_t budget_bytes) {
   constexpr uint64_t kValueBytes = 16;  // of a vertex, both copies
-  constexpr uint64_t kSmall = 65536;
   const auto quarter = static_cast<double>(std::max<uint64_t>(budget_bytes / 4, 1));
   const double for_values = 2.0 * kValueBytes * static_cast<double>(vertex_count) / quarter;
   const double for_lists = std::sqrt(sizeof(uint32_t) * static_cast<double>(arc_count) / quarter);
-  const double least = vertex_count > kSmall ? 4 : 1;
   return static_cast<uint32_t>(
-      std::clamp<double>(std::ceil(for_values + for_lists), least, kDualPartitionsMax));
+      std::clamp<double>(std::ceil(for_values + for_lists), 1, kDualPartitionsMax));
 }
 
 Outcome<DualSummary> build_dual(const DualOptions& options) {

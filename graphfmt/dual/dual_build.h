@@ -37,8 +37,8 @@ struct DualSummary : StoredGraphSummary {
 Outcome<DualSummary> build_dual(const DualOptions& options);
 
 // The P with which a graph can be computed within a budget. An average block, as raw lists, and the
-// values of its two intervals must fit into a quarter of it. Above 65536 vertices P is at least 4,
-// so that blocks differ.
+// values of its two intervals must fit into a quarter of it. No more than that: with fewer blocks a
+// vertex's neighbours are in fewer places.
 uint32_t dual_partitions(uint64_t vertex_count, uint64_t arc_count, uint64_t budget_bytes);
 
 }  // namespace graphlane
