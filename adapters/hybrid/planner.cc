@@ -57,6 +57,8 @@ class Selection {
         lists_(graph, graph.blocks(block.side), gap_bytes, cost_) {
     if (graph.has_weights()) weights_.emplace(graph, graph.weights(side_), gap_bytes, cost_);
   }
+  Selection(const Selection&) = delete;
+  Selection& operator=(const Selection&) = delete;
   void add(uint32_t vertex, const ListPlace& place) {
     // Lists of a group have one place, and are decoded together.
     const bool is_there = !items_.empty() && items_.back().offset == place.offset;

@@ -104,7 +104,7 @@ class Planner {
   }
   void guess(Choice& choice, const Frontier& frontier);
   void decide(Choice& choice, const Frontier& frontier, bool may_select) const;
-  // What `can_change` gives for these intervals.
+  // The vertices of these intervals that can change.
   Bits changeable(std::span<const uint32_t> targets, const CanChange& can_change);
   Outcome<void> reconsider(std::span<Choice> choices, const Frontier& frontier, const Bits& can);
   Outcome<void> load_for(std::span<Choice> choices, bool pushes);
