@@ -3,8 +3,8 @@
 #include <new>
 
 #include "iomgr/base/futex.h"
-#include "iomgr/base/memory_map.h"
 #include "iomgr/base/process/blocked_signals.h"
+#include "iomgr/base/process/memory_map.h"
 #include "shim/base/settings.h"
 #include "shim/read/queues.h"
 

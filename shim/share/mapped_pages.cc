@@ -6,8 +6,8 @@
 #include <atomic>
 #include <cerrno>
 
-#include "iomgr/base/memory_map.h"
 #include "iomgr/base/memory_order.h"
+#include "iomgr/base/process/memory_map.h"
 #include "iomgr/base/sys.h"
 #include "shim/base/process.h"
 #include "shim/base/settings.h"

@@ -8,10 +8,10 @@
 
 #include "iomgr/base/files/reopen.h"
 #include "iomgr/base/futex.h"
-#include "iomgr/base/memory_map.h"
 #include "iomgr/base/memory_order.h"
 #include "iomgr/base/process/blocked_signals.h"
 #include "iomgr/base/process/memory_limit.h"
+#include "iomgr/base/process/memory_map.h"
 #include "iomgr/base/slot_pool.h"
 #include "iomgr/base/sys.h"
 #include "iomgr/read/plan.h"

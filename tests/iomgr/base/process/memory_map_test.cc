@@ -1,5 +1,5 @@
 // The process's memory map: the kernel's query and its text file agree.
-#include "iomgr/base/memory_map.h"
+#include "iomgr/base/process/memory_map.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "iomgr/base/memory_map.h"
+#include "iomgr/base/process/memory_map.h"
 
 #include <sys/ioctl.h>
 #include <sys/mman.h>
