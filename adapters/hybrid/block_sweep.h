@@ -46,7 +46,12 @@ struct SweepChunk {
   uint32_t strip = 0;  // likewise
 };
 
+// Cannot be copied: the chunks of a copy would refer to the items of the other plan.
 struct SweepPlan {
+  SweepPlan() = default;
+  SweepPlan(SweepPlan&&) = default;
+  SweepPlan& operator=(SweepPlan&&) = default;
+
   std::vector<SweepChunk> chunks;             // steps of a group ascend
   std::vector<std::vector<SweepItem>> items;  // to which chunks refer
 

@@ -121,9 +121,7 @@ bool Planner::select_sources(Choice& choice, const Frontier& frontier, double li
   });
   const ReadCost cost = selection.cost();
   if (!is_cheap || device_.seconds(cost) > limit) return false;
-  choice.cost = cost;
-  choice.items = selection.take_items();
-  choice.has_items = true;
+  choice.keep(cost, selection.take_items());
   return true;
 }
 
@@ -195,9 +193,7 @@ bool Planner::select_targets(Choice& choice, const Bits& can) const {
   const ReadCost cost = cost_now();
   if (!is_cheap || device_.seconds(cost) >= limit) return false;
   choice.index = index;
-  choice.cost = cost;
-  choice.items = selection.take_items();
-  choice.has_items = true;
+  choice.keep(cost, selection.take_items());
   return true;
 }
 

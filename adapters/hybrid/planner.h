@@ -88,6 +88,12 @@ class Planner {
     std::vector<SweepItem> items = {};
     ReadCost cost = {};
     SweepPlan part = {};  // its chunks
+
+    void keep(const ReadCost& of_items, std::vector<SweepItem> chosen) {
+      cost = of_items;
+      items = std::move(chosen);
+      has_items = true;
+    }
   };
   // Bits of vertices, by interval.
   using Bits = std::vector<std::vector<uint64_t>>;

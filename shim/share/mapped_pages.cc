@@ -103,7 +103,7 @@ bool may_show(Addresses all) {
   for (const Shown& one : shown) {
     const uintptr_t begin = one.begin.load(relaxed);
     if (begin == 0) return false;
-    if (begin < all.end && all.begin < one.end.load(relaxed)) return true;
+    if (std::max(begin, all.begin) < std::min(all.end, one.end.load(relaxed))) return true;
   }
   return false;
 }

@@ -46,7 +46,7 @@ bool may_map(const OpenFile& file);
 enum class Fill { kMap, kCopy };
 
 // Prepares a buffer for a read of the file: by kMap where its memory may be replaced by pages of the
-// file (never without `shares`). Otherwise pages mapped there earlier are replaced as by hide().
+// file (never without `shares`). If the file is not mapped, as by hide().
 Fill prepare_buffer(const OpenFile& file, void* buffer, size_t length, bool shares);
 
 // Maps a range of the file into a buffer prepared for it. False: it cannot be read, or (without
