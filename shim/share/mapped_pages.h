@@ -45,8 +45,9 @@ bool may_map(const OpenFile& file);
 // How a shared read fills the caller's buffer.
 enum class Fill { kMap, kCopy };
 
-// Prepares a buffer for a read of the file: by kMap where its memory may be replaced by pages of the
-// file (never without `shares`). If the file is not mapped, as by hide().
+// Prepares a buffer for a read of the file: by kMap where its memory may be replaced by pages of
+// the file (never without `shares`). Where the file may not be mapped at all, hides the buffer
+// first.
 Fill prepare_buffer(const OpenFile& file, void* buffer, size_t length, bool shares);
 
 // Maps a range of the file into a buffer prepared for it. False: it cannot be read, or (without
