@@ -97,5 +97,24 @@ TEST(IdentifyTest, NeedsARegularFileOpenForReading) {
   EXPECT_TRUE(identify(program.get()));
 }
 
+TEST(IdentityTest, AFileWithTheInodeNumberOfADeletedOneIsAnother) {
+  const std::string path = ::testing::TempDir() + "identity";
+  const auto identity = [&path] {
+    const Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    const Result<FileIdentity> found = identify(file.get());
+    EXPECT_TRUE(found);
+    return *found;
+  };
+  const FileIdentity first = identity();
+  EXPECT_EQ(first.born_ns, identity().born_ns) << "truncated, not made anew";
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  const FileIdentity second = identity();
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  EXPECT_FALSE(first == second);
+  if (first.born_ns != 0) {
+    EXPECT_GT(second.born_ns, first.born_ns);
+  }
+}
+
 }  // namespace
 }  // namespace graphlane::share

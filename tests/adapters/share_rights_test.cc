@@ -31,21 +31,19 @@ class ShareRightsTest : public ShareTest {
     const Fd file(::open(path("column").c_str(), O_PATH | O_CLOEXEC));
     struct stat st;
     EXPECT_EQ(::fstat(file.get(), &st), 0);
-    FileIdentity identity{
-        .device = st.st_dev, .inode = st.st_ino, .size_bytes = 0, .modified_ns = 0};
-    auto socket = connect_or_start({.first_file = identity, .owner = st.st_uid});
+    const Result<FileIdentity> identity = identify_without_rights(file.get());
+    EXPECT_TRUE(identity);
+    auto socket = connect_or_start({.first_file = *identity, .owner = st.st_uid});
     EXPECT_TRUE(socket);
     return socket ? std::move(*socket) : Fd();
   }
   // The socket where jobs look for a user's coordinator.
   std::string place_of(uid_t user) const {
-    struct stat st;
-    EXPECT_EQ(::stat(path("column").c_str(), &st), 0);
-    char name[100];
-    std::snprintf(name, sizeof name, "graphlane-share-%u-%llx-%llx", user,
-                  static_cast<unsigned long long>(st.st_dev),
-                  static_cast<unsigned long long>(st.st_ino));
-    return name;
+    const Fd file(::open(path("column").c_str(), O_PATH | O_CLOEXEC));
+    const Result<FileIdentity> identity = identify_without_rights(file.get());
+    EXPECT_TRUE(identity);
+    return fmt::format("graphlane-share-{}-{:x}-{:x}-{:x}", user, identity->device, identity->inode,
+                       static_cast<uint64_t>(identity->born_ns));
   }
   // Waits until root's address is taken, or is free.
   bool await_place(bool taken) const {

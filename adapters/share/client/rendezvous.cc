@@ -30,8 +30,8 @@ constexpr int kConnectTries = 500;  // 10 ms apart, while the coordinator's queu
 struct Address {
   Address(uid_t user, const FileIdentity& file) {
     address.sun_family = AF_UNIX;
-    const std::string name =
-        fmt::format("graphlane-share-{}-{:x}-{:x}", user, file.device, file.inode);
+    const std::string name = fmt::format("graphlane-share-{}-{:x}-{:x}-{:x}", user, file.device,
+                                         file.inode, static_cast<uint64_t>(file.born_ns));
     std::memcpy(address.sun_path + 1, name.data(), name.size());
     length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   }

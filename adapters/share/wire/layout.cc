@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <cstring>
 
@@ -19,6 +20,10 @@ struct LayoutHeader {
   uint64_t range_count = 0;
 };
 static_assert(sizeof(LayoutHeader) == 40);
+
+int64_t to_ns(const statx_timestamp& time) {
+  return time.tv_sec * 1'000'000'000 + static_cast<int64_t>(time.tv_nsec);
+}
 
 }  // namespace
 
@@ -56,13 +61,20 @@ Result<FileIdentity> identify(int file) {
   if (flags < 0) return last_errno();
   // O_PATH descriptors do not prove a right to read.
   if ((flags & O_PATH) != 0 || (flags & O_ACCMODE) == O_WRONLY) return Errno{EBADF};
-  struct stat st;
-  if (::fstat(file, &st) != 0) return last_errno();
-  if (!S_ISREG(st.st_mode)) return Errno{EBADF};
-  return FileIdentity{.device = st.st_dev,
-                      .inode = st.st_ino,
-                      .size_bytes = static_cast<uint64_t>(st.st_size),
-                      .modified_ns = st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec};
+  return identify_without_rights(file);
+}
+
+Result<FileIdentity> identify_without_rights(int file) {
+  struct statx st;
+  if (::statx(file, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) != 0) {
+    return last_errno();
+  }
+  if (!S_ISREG(st.stx_mode)) return Errno{EBADF};
+  return FileIdentity{.device = makedev(st.stx_dev_major, st.stx_dev_minor),
+                      .inode = st.stx_ino,
+                      .born_ns = (st.stx_mask & STATX_BTIME) != 0 ? to_ns(st.stx_btime) : 0,
+                      .size_bytes = st.stx_size,
+                      .modified_ns = to_ns(st.stx_mtime)};
 }
 
 Outcome<void> check(const Layout& layout, std::span<const FileIdentity> files) {

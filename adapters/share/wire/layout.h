@@ -56,10 +56,12 @@ struct Layout {
   static Outcome<Layout> from_bytes(std::string_view bytes);
 };
 
-// Identifies a file and its state.
+// Identifies a file and its state. A file system gives the inode number of a deleted file to a new
+// one; the time of birth tells them apart. It is 0 where the file system does not keep it (FUSE).
 struct FileIdentity {
   uint64_t device = 0;
   uint64_t inode = 0;
+  int64_t born_ns = 0;
   uint64_t size_bytes = 0;
   int64_t modified_ns = 0;
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
@@ -67,6 +69,9 @@ struct FileIdentity {
 
 // EBADF: not a regular file that is open for reading.
 Result<FileIdentity> identify(int file);
+
+// As identify(), for any descriptor of a regular file: it proves no right to read.
+Result<FileIdentity> identify_without_rights(int file);
 
 // Whether the layout is consistent and lies within the files. Then the sum of all sizes fits 64
 // bits.
