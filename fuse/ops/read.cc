@@ -167,8 +167,7 @@ void note_sizes(Filesystem& fs, Inode& inode, OpenFile& file, uint64_t size) {
 
 ReadPlan plan_of(Filesystem& fs, Inode& inode, const OpenFile& file, ByteRange range) {
   // Files that fit by themselves may not fit together.
-  if (!file.state.o_direct && file.state.fit != MemoryFit::kNot)
-    fs.sweeps.count(range.length_bytes);
+  if (file.state.depends_on_others()) fs.sweeps.count(range.length_bytes);
   return plan(file.state,
               {.length_bytes = range.length_bytes,
                .request_max_bytes = fs.read_bytes_max,

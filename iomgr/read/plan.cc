@@ -16,10 +16,10 @@ MemoryFit worst_fit(const ReadState& file, const FreeMemory& memory) {
 }
 
 ReadPlan::Source source_of(const ReadState& file, MemoryFit fit) {
-  const MemoryFit needed = is_mounted(file) ? MemoryFit::kTwice : MemoryFit::kOnce;
-  if (!file.wants_direct() && fit <= needed) return ReadPlan::Source::kPageCache;
-  const bool stays = !file.wants_direct() && fit != MemoryFit::kNot;
-  return stays ? ReadPlan::Source::kDevices : ReadPlan::Source::kCache;
+  if (file.obeys_o_direct() || fit == MemoryFit::kNot) return ReadPlan::Source::kCache;
+  // Mounted, the mount's pages are a second copy.
+  const bool has_room = fit == MemoryFit::kTwice || !is_mounted(file);
+  return has_room ? ReadPlan::Source::kPageCache : ReadPlan::Source::kDevices;
 }
 
 // For one file alone the kernel's read-ahead is enough, if its requests are large.
@@ -50,6 +50,10 @@ ReadPlan::Arrival arrival_of(const ReadState& file, const AccessPattern& read) {
 
 }  // namespace
 
+bool bypasses_page_cache(const ReadState& file) {
+  return source_of(file, file.fit) != ReadPlan::Source::kPageCache;
+}
+
 ReadPlan plan(const ReadState& file, const AccessPattern& read, const FreeMemory& memory) {
   ReadPlan plan;
   plan.source = source_of(file, worst_fit(file, memory));
@@ -58,7 +62,7 @@ ReadPlan plan(const ReadState& file, const AccessPattern& read, const FreeMemory
   plan.bypass = plan.source != ReadPlan::Source::kPageCache && !small_in_turn;
   if (is_sweep_step(file, read, plan.source)) plan.prefetch = ReadPlan::Prefetch::kSweep;
   if (is_mounted(file)) {
-    plan.peeks = !file.wants_direct() && file.fit != MemoryFit::kNot;
+    plan.peeks = !file.obeys_o_direct() && file.fit != MemoryFit::kNot;
     plan.drop = drop_of(file, read, memory);
     plan.arrival = arrival_of(file, read);
   } else {

@@ -1,14 +1,17 @@
 // ReadPlan: how a striped file is read. The mount and the preload library gather the inputs and
 // execute the plan. Neither decides anything else about the way of a read.
 //
-//   at open, every 32 MiB    fit_in_memory(mode, size, free memory)     ──► MemoryFit
-//   at each read             plan(ReadState, AccessPattern, FreeMemory) ──► ReadPlan
+//   at open         fit_in_memory(mode, size, free memory)      ──► MemoryFit of the file
+//   every 32 MiB    mounted: the same of all open files         ──► MemoryFit of them together
+//   at each read    plan(ReadState, AccessPattern, FreeMemory)  ──► ReadPlan
 //
 //   the file fits    preloaded                 mounted
 //   twice            the parts' page cache     the parts' page cache; the mount's pages are a copy
 //   once             the parts' page cache     past it: the mount's pages stay
 //   not              past it, own cache        past it: own cache, or the mount's pages, which are
 //                                              dropped behind a sweep
+//
+// Once: in 7/8 of the free memory. Twice: in half of that.
 //
 // A file that fits goes through the page cache, so that a second sweep is as warm as on plain
 // files. A larger file bypasses it (O_DIRECT), because a cyclic sweep under LRU would never hit.
@@ -43,12 +46,14 @@ struct ReadState {
   bool may_share = false;  // preloaded: a server may have it in memory for several processes
   bool maps = false;       // preloaded: shared pages are mapped, not copied
 
-  // O_DIRECT counts unless the user has switched it off (buffered).
-  constexpr bool wants_direct() const { return o_direct && mode != IoMode::kBuffered; }
+  // The user can switch O_DIRECT off (buffered).
+  constexpr bool obeys_o_direct() const { return o_direct && mode != IoMode::kBuffered; }
   // Mounted: whether reads leave pages in the kernel that do not fit in memory. (In turn, only
   // reads of mappings do.)
   constexpr bool leaves_pages() const { return fit == MemoryFit::kNot && !o_direct; }
   constexpr bool sweeps_page_cache() const { return leaves_pages() && !in_turn; }
+  // Mounted: whether the other open files change its plan (FreeMemory).
+  constexpr bool depends_on_others() const { return fit != MemoryFit::kNot && !o_direct; }
 };
 
 // One request, and what is known of the reads before it.
@@ -109,5 +114,8 @@ inline constexpr uint64_t kKernelReadMax = 64 << 10;
 inline constexpr uint64_t kSharedReadMin = 512 << 10;
 
 ReadPlan plan(const ReadState& file, const AccessPattern& read, const FreeMemory& memory);
+
+// Preloaded: `bypass` of every plan for this file. It depends on nothing but the file.
+bool bypasses_page_cache(const ReadState& file);
 
 }  // namespace graphlane

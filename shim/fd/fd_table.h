@@ -32,13 +32,13 @@ class FdEntry {
   static constexpr FdEntry foreign() { return FdEntry(1); }
   static constexpr FdEntry internal() { return FdEntry(2); }
   static constexpr FdEntry mounted() { return FdEntry(3); }
-  static constexpr FdEntry ours(uint32_t slot, bool direct, Access access) {
-    return FdEntry((slot + 1) << 3 | (direct ? 4u : 0u) | static_cast<uint32_t>(access));
+  static constexpr FdEntry ours(uint32_t slot, bool o_direct, Access access) {
+    return FdEntry((slot + 1) << 3 | (o_direct ? 4u : 0u) | static_cast<uint32_t>(access));
   }
 
   constexpr bool is_ours() const { return bits_ >= 8; }
   constexpr uint32_t slot() const { return (bits_ >> 3) - 1; }
-  constexpr bool direct() const { return (bits_ & 4) != 0; }
+  constexpr bool o_direct() const { return (bits_ & 4) != 0; }
   constexpr Access access() const { return static_cast<Access>(bits_ & 3); }
   friend constexpr bool operator==(FdEntry, FdEntry) = default;
 

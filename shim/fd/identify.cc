@@ -84,17 +84,17 @@ OpenFileRef identify(int fd, Fd stub = {}) {
   struct stat st;
   if (flags < 0 || sys::fstat(fd, &st) != 0) return {};
   const Access access = access_of(fd, flags);
-  const bool direct = (flags & O_DIRECT) != 0 && settings().io_mode != IoMode::kBuffered;
+  const bool o_direct = (flags & O_DIRECT) != 0;
   OpenFile* file = nullptr;
   StubSize said;
   if (access != Access::kNone && S_ISREG(st.st_mode)) {
     file = find_open(st, access);
     const bool is_new = file == nullptr;
-    if (is_new) file = open_slot(fd, st, access, direct, std::move(stub));
+    if (is_new) file = open_slot(fd, st, access, o_direct, std::move(stub));
     if (file != nullptr) {
       said = file->said;
       said.ctime_ns = ctime_ns_of(st);
-      if (!is_new && direct) protect(*file->parts, true);
+      if (!is_new && o_direct) protect_parts(*file, o_direct);
       if (!is_new && file->origin == Origin::kStub) read_again(*file, fd, &said);
     }
   }
@@ -111,7 +111,7 @@ OpenFileRef identify(int fd, Fd stub = {}) {
     if (FdTable::covers(fd)) fd_table.replace(fd, FdEntry::unknown(), entry);
     return {};
   }
-  const FdEntry entry = FdEntry::ours(file->slot, direct, access);
+  const FdEntry entry = FdEntry::ours(file->slot, o_direct, access);
   if (FdTable::covers(fd)) {
     reference(file);  // cannot fail: the caller holds a reference
     if (!fd_table.replace(fd, FdEntry::unknown(), entry)) {
@@ -128,11 +128,12 @@ OpenFileRef link(int fd) {
   const int flags = sys::fcntl(fd, F_GETFL);
   struct stat st;
   if (!lock || flags < 0 || sys::fstat(fd, &st) != 0) return {};
-  const bool direct = (flags & O_DIRECT) != 0 && settings().io_mode != IoMode::kBuffered;
+  const bool o_direct = (flags & O_DIRECT) != 0;
   OpenFile* file = find_open(st, Access::kWrite, true);
-  if (file == nullptr) file = open_link(fd, st, direct);
-  const FdEntry entry = file == nullptr ? FdEntry::foreign()
-                                        : FdEntry::ours(file->slot, direct, access_of_flags(flags));
+  if (file == nullptr) file = open_link(fd, st, o_direct);
+  const FdEntry entry = file == nullptr
+                            ? FdEntry::foreign()
+                            : FdEntry::ours(file->slot, o_direct, access_of_flags(flags));
   const bool kept = fd_table.replace(fd, FdEntry::mounted(), entry);
   if (file == nullptr) return {};
   if (kept) reference(file);  // cannot fail: the caller holds a reference

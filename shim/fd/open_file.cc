@@ -40,7 +40,7 @@ timespec last_write_of(const OpenFile& file) {
 SmallReads* small_reads_of(int fd) {
   if (!FdTable::covers(fd)) return nullptr;
   const FdEntry entry = fd_table.load(fd);
-  return entry.is_ours() && !entry.direct() ? &open_file(entry.slot()).small_reads : nullptr;
+  return entry.is_ours() && !entry.o_direct() ? &open_file(entry.slot()).small_reads : nullptr;
 }
 
 OpenFileRef::~OpenFileRef() {

@@ -134,12 +134,13 @@ class OpenFileRef {
   explicit operator bool() const { return file_ != nullptr; }
   const OpenFile* operator->() const { return file_; }
   const OpenFile& operator*() const { return *file_; }
-  bool direct() const { return entry_.direct() || file_->state.fit == MemoryFit::kNot; }
   ReadState state() const {
     ReadState state = file_->state;
-    state.o_direct = entry_.direct();
+    state.o_direct = entry_.o_direct();
     return state;
   }
+  // Whether reads of this descriptor, and aligned writes, bypass the parts' page cache.
+  bool bypasses_page_cache() const { return graphlane::bypasses_page_cache(state()); }
   Access access() const { return entry_.access(); }
   // The file's size now, in bytes.
   uint64_t size() const;

@@ -24,14 +24,14 @@ OpenFile* find_open(const struct stat& st, Access access, bool linked = false);
 OpenFile* take_slot();
 void end_slot(OpenFile* file);
 
-// Keeps the program from closing the parts, and from taking their numbers.
-void protect(const PartFiles& parts, bool direct);
+// Keeps the program from closing the parts that a descriptor needs, and from taking their numbers.
+void protect_parts(const OpenFile& file, bool o_direct);
 
 // A slot with one reference, for the file that the descriptor is of. Null: the file is foreign. `stub`:
 // the stub, open for writing, if the caller has it. Under the lock.
-OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, Fd stub);
+OpenFile* open_slot(int fd, const struct stat& st, Access access, bool o_direct, Fd stub);
 // As open_slot(), for a file that the mount's server lets this process write.
-OpenFile* open_link(int fd, const struct stat& st, bool direct);
+OpenFile* open_link(int fd, const struct stat& st, bool o_direct);
 
 // The size, when the stub says that.
 uint64_t size_now(const OpenFile& file, const StubSize& said);

@@ -43,14 +43,14 @@ bool is_passing(int error) {
 }
 
 // Decides how a file with parts is read.
-void begin_reading(OpenFile* file, int fd, const Located& located, bool direct) {
+void begin_reading(OpenFile* file, int fd, const Located& located, bool o_direct) {
   file->map = located.layout.map();
   const bool only_read = !file->stub.is_written && file->link.fd < 0;
   const IoMode mode = settings().io_mode;
   const uint64_t size = size_now(*file, file->said);
   const uint64_t available = only_read && mode == IoMode::kAuto ? memory_available_bytes() : 0;
   if (only_read) file->state.fit = fit_in_memory(mode, size, available);
-  protect(*file->parts, direct || file->state.fit == MemoryFit::kNot);
+  protect_parts(*file, o_direct);
   for (uint32_t d = 0; d < file->parts->count(); ++d) {
     file->counters[d] = counters_of_device(located_device(d));
     if (located.counts != nullptr) file->counters[d]->mirror_to(&located.counts[d]);
@@ -59,21 +59,22 @@ void begin_reading(OpenFile* file, int fd, const Located& located, bool direct) 
   }
   file->state.on_disks = file->gates[0] != nullptr && file->gates[0]->seeks();
   if (file->origin != Origin::kMount) return;
-  const bool may_become_too_large =
-      only_read && fit_in_memory(mode, kRoomFactor * size, available) == MemoryFit::kNot;
-  const bool may_share = direct || may_become_too_large || settings().maps;
-  if (settings().shares && may_share) {
+  ReadState grown = file->state;
+  grown.o_direct = o_direct;
+  if (only_read) grown.fit = fit_in_memory(mode, kRoomFactor * size, available);
+  if (settings().shares && (bypasses_page_cache(grown) || settings().maps)) {
     file->sharing.begin(ask_mount_to_share, fd, file->served.generation, file->said.bytes);
     if (wants_permit(*file)) permit_mapping(*file, ask_mount_to_map(fd));
   }
-  if (file->state.fit != MemoryFit::kNot) {
+  if (!bypasses_page_cache(file->state)) {
     file->small_reads.begin(served_counter(file->served.counter),
                             &file->file_counters->small_count);
   }
 }
 
 // Fills a slot with the located file, with one reference.
-void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& located, bool direct) {
+void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& located,
+               bool o_direct) {
   file->device_number = st.st_dev;
   file->inode = st.st_ino;
   file->origin = located.origin;
@@ -93,14 +94,14 @@ void fill_slot(OpenFile* file, int fd, const struct stat& st, const Located& loc
   file->stub.watch.remember(located.stub_ctime, file->said);
   file->sharing.fits.store(true, std::memory_order_relaxed);
   file->sharing.looked_ms.store(0, std::memory_order_relaxed);
-  if (file->parts->count() > 0) begin_reading(file, fd, located, direct);
+  if (file->parts->count() > 0) begin_reading(file, fd, located, o_direct);
   file->references.store(1, std::memory_order_relaxed);
   file->in_use.store(true, std::memory_order_release);
 }
 
 }  // namespace
 
-OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, Fd stub) {
+OpenFile* open_slot(int fd, const struct stat& st, Access access, bool o_direct, Fd stub) {
   OpenFile* file = take_slot();
   if (file == nullptr) return nullptr;
   errno = 0;
@@ -132,11 +133,11 @@ OpenFile* open_slot(int fd, const struct stat& st, Access access, bool direct, F
     file->stub.is_written = may_write(access);
     file->stub.fd = keep_internal(std::move(held));
   }
-  fill_slot(file, fd, st, located, direct);
+  fill_slot(file, fd, st, located, o_direct);
   return file;
 }
 
-OpenFile* open_link(int fd, const struct stat& st, bool direct) {
+OpenFile* open_link(int fd, const struct stat& st, bool o_direct) {
   OpenFile* file = take_slot();
   if (file == nullptr) return nullptr;
   Fd connection;
@@ -153,7 +154,7 @@ OpenFile* open_link(int fd, const struct stat& st, bool direct) {
   file->link.fd = keep_internal(std::move(connection));
   file->link.epoch = process_epoch();
   file->link.busy.store(false, std::memory_order_relaxed);  // references publishes it
-  fill_slot(file, fd, st, located, direct);
+  fill_slot(file, fd, st, located, o_direct);
   return file;
 }
 

@@ -36,6 +36,9 @@ class PlanTest : public ::testing::TestWithParam<PlanCase> {};
 TEST_P(PlanTest, IsAsExpected) {
   const PlanCase& one = GetParam();
   EXPECT_EQ(plan(one.file, one.read, one.memory), one.expected);
+  if (one.file.reader == ReadState::Reader::kPreloaded) {
+    EXPECT_EQ(bypasses_page_cache(one.file), one.expected.bypass);
+  }
 }
 
 constexpr AccessPattern kPlanBlock{.length_bytes = 24 * kMiB};
