@@ -29,11 +29,11 @@
 
 #include "fuse/inode/host_handles.h"
 #include "fuse/inode/passthrough.h"
+#include "fuse/inode/read_sizes.h"
 #include "fuse/inode/stub_cache.h"
 #include "fuse/ops/fuse_api.h"
 #include "iomgr/base/files/reopen.h"
 #include "iomgr/base/mutex.h"
-#include "iomgr/read/pattern/read_sizes.h"
 
 namespace graphlane::fuse {
 

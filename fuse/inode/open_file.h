@@ -11,9 +11,9 @@
 #include "fuse/coherence/live_files.h"
 #include "fuse/inode/open_handles.h"
 #include "fuse/inode/passthrough.h"
+#include "fuse/inode/read_sizes.h"
 #include "fuse/ops/sweeps.h"
 #include "iomgr/base/fd.h"
-#include "iomgr/read/pattern/read_sizes.h"
 #include "iomgr/read/plan.h"
 
 namespace graphlane::fuse {

@@ -2,7 +2,7 @@
 //
 // The kernel keeps pages until it needs memory, and under a tight limit it then writes the engine's
 // vertex files out. So the pages read longest ago are dropped first, over all files and threads
-// (iomgr/read/pattern/read_trail.h). Behind them stays what the kernel has prefetched and no thread has read
+// (fuse/ops/read_trail.h). Behind them stays what the kernel has prefetched and no thread has read
 // yet.
 //
 // A page must not be dropped while a write of it is in flight: a read in that time would bring back
@@ -18,8 +18,8 @@
 #include <unordered_map>
 
 #include "fuse/ops/fuse_api.h"
+#include "fuse/ops/read_trail.h"
 #include "iomgr/base/mutex.h"
-#include "iomgr/read/pattern/read_trail.h"
 #include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane::fuse {

@@ -9,7 +9,7 @@
 //   fit once           is used if it hits       stay
 //   do not fit         holds prefetched ranges  are dropped, in the order of reading
 //
-// On disks, the ranges that the last sweep read next (iomgr/read/pattern/file_sweeps.h) are prefetched while
+// On disks, the ranges that the last sweep read next (iomgr/read/file_sweeps.h) are prefetched while
 // the program computes: into the parts' page cache, from which they are spliced.
 //
 // Threads: everything but start() is safe from any thread.
@@ -22,7 +22,7 @@
 
 #include "iomgr/base/mutex.h"
 #include "iomgr/cache/memory_budget.h"
-#include "iomgr/read/pattern/file_sweeps.h"
+#include "iomgr/read/file_sweeps.h"
 #include "iomgr/volume/parts/striped_file.h"
 
 namespace graphlane::fuse {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "iomgr/read/pattern/file_sweeps.h"
-#include "iomgr/read/pattern/read_sizes.h"
+#include "fuse/inode/read_sizes.h"
+#include "iomgr/read/file_sweeps.h"
 
 namespace graphlane {
 namespace {
@@ -58,7 +58,7 @@ ReadPlan plan(const ReadState& file, const AccessPattern& read, const FreeMemory
   ReadPlan plan;
   plan.source = source_of(file, worst_fit(file, memory));
   // Without the mount's pages, small pieces that come again soon stay in the parts' page cache.
-  const bool small_in_turn = file.in_turn && ReadSizes::is_small(read.length_bytes);
+  const bool small_in_turn = file.in_turn && read.length_bytes < kSmallReadBytes;
   plan.bypass = plan.source != ReadPlan::Source::kPageCache && !small_in_turn;
   if (is_sweep_step(file, read, plan.source)) plan.prefetch = ReadPlan::Prefetch::kSweep;
   if (is_mounted(file)) {

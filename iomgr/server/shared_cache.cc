@@ -11,7 +11,7 @@
 #include "iomgr/base/memory_order.h"
 #include "iomgr/base/process/memory_limit.h"
 #include "iomgr/base/sys.h"
-#include "iomgr/read/pattern/scan_stream.h"
+#include "iomgr/read/pattern/read_stream.h"
 
 namespace graphlane {
 namespace {
@@ -20,6 +20,7 @@ constexpr uint64_t kNeverWanted = UINT64_MAX;
 // A scan that has not moved for so long is not waited for.
 constexpr auto kMoving = std::chrono::seconds(1);
 constexpr auto kProcessRemembered = std::chrono::seconds(2);
+constexpr uint32_t kSweepReads = 3;      // forward reads that make a sweep
 constexpr uint64_t kUnseen = 256 << 10;  // stays in the processor's cache
 constexpr uint64_t kBudgetStep = 16 << 20;
 // 64 TiB of all files together. A sparse file can have any size, and each frame takes a byte here.
@@ -32,13 +33,31 @@ uint64_t end_frame_of(ByteRange range) {
 
 }  // namespace
 
+// The reads of one process in one file, by all its threads.
+struct SharedScan::ProcessReads {
+  // Threads come in any order, each with its block, which may be several reads.
+  void add(ByteRange range) {
+    const uint64_t slack_bytes = 2 * range.length_bytes * std::max(thread_count, 1u);
+    if (stream.is_near_end(range, slack_bytes)) {
+      stream.extend(range);
+    } else {
+      stream.restart(range);
+    }
+  }
+  // False for random reads, and for repeated reads of one place.
+  bool sweeps() const { return stream.is_dense(kSweepReads); }
+
+  ReadStream stream;
+  uint32_t thread_count = 0;
+};
+
 // The place of a scan, kept for a while after the scan.
 struct SharedScan::Place {
   // The range of the last fetch, until the reader has it. Then it is empty, at its end.
   uint64_t frame = 0;
   uint64_t end_frame = 0;
   SharingProcess process;
-  std::shared_ptr<ScanStream> stream;  // of the process
+  std::shared_ptr<ProcessReads> reads;
   bool fetching = false;
   bool held = false;  // the fetch waits for another scan
   bool ended = false;
@@ -46,7 +65,7 @@ struct SharedScan::Place {
 
   // It sweeps, and has neither ended nor stopped.
   bool is_active(std::chrono::steady_clock::time_point now) const {
-    return stream->sweeps() && (fetching || (!ended && now - moved < kMoving));
+    return reads->sweeps() && (fetching || (!ended && now - moved < kMoving));
   }
   // False for a scan that is held, so that two scans do not wait for each other for long.
   bool is_moving(std::chrono::steady_clock::time_point now) const {
@@ -105,7 +124,7 @@ SharedScan::~SharedScan() {
     return other->ended && other->process == place_->process;
   });
   place_->ended = true;
-  place_->stream->remove_thread();
+  place_->reads->thread_count -= 1;
   place_->moved = SharedCache::Clock::now();
   cache_.stats_.scan_count -= 1;
   cache_.changed_.notify_all();
@@ -122,7 +141,7 @@ void SharedScan::fetch_ahead() {
   {
     MutexLock lock(cache_.mu_);
     const uint64_t most = scan_budget_of(cache_.budget_bytes_);
-    range = place_->stream->take_ahead(most);
+    range = place_->reads->stream.take_ahead(most);
   }
   if (range.length_bytes > 0) (void)cache_.load(*file_, *place_, range, true);
 }
@@ -197,10 +216,10 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
   auto place = std::make_shared<Place>();
   place->process = process;
   for (const auto& other : (*found)->places) {
-    if (other->process == process) place->stream = other->stream;
+    if (other->process == process) place->reads = other->reads;
   }
-  if (!place->stream) place->stream = std::make_shared<ScanStream>();
-  place->stream->add_thread();
+  if (!place->reads) place->reads = std::make_shared<SharedScan::ProcessReads>();
+  place->reads->thread_count += 1;
   place->moved = Clock::now();
   (*found)->places.push_back(place);
   stats_.scan_count += 1;
@@ -397,7 +416,7 @@ SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& 
   const Frame& nearest = resident_[victim_count - 1];
   if (ahead && nearest.distance <= 4 * count) return Room::kNone;
   const bool in_use = nearest.distance <= 1;
-  if (in_use || (place.stream->sweeps() && wanted_by_others(nearest, place, now) &&
+  if (in_use || (place.reads->sweeps() && wanted_by_others(nearest, place, now) &&
                  !is_last(file, place.process, now))) {
     if (ahead) return Room::kNone;
     if (now < hold.end && hold.idle < options_.idle_hold_max) {
@@ -423,7 +442,7 @@ SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& 
 void SharedCache::move_to(Place& place, ByteRange range) {
   place.frame = first_frame_of(range);
   place.end_frame = end_frame_of(range);
-  place.stream->move_to(range);
+  place.reads->add(range);
   place.moved = Clock::now();
   changed_.notify_all();
 }

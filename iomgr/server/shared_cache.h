@@ -135,6 +135,7 @@ class SharedScan {
   friend class SharedCache;
   struct File;
   struct Place;
+  struct ProcessReads;
   SharedScan(SharedCache& cache, std::shared_ptr<File> file, std::shared_ptr<Place> place);
 
   SharedCache& cache_;

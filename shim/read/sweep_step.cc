@@ -4,7 +4,7 @@
 
 #include "iomgr/base/process/blocked_signals.h"
 #include "iomgr/base/process/memory_limit.h"
-#include "iomgr/read/pattern/file_sweeps.h"
+#include "iomgr/read/file_sweeps.h"
 #include "shim/base/settings.h"
 #include "shim/read/queues.h"
 #include "shim/share/shared_reader.h"

@@ -5,7 +5,7 @@
 // A file that fits in memory is left to the page cache of its parts. But the kernel knows each part
 // alone: it reads ahead of one device while the others idle, and never reads ahead into the next
 // file. So a long read starts its I/O on all devices before it waits for any. Once it has its
-// bytes, it prefetches the ranges expected next (iomgr/read/pattern/file_sweeps.h). So the disks work while
+// bytes, it prefetches the ranges expected next (iomgr/read/file_sweeps.h). So the disks work while
 // the program computes.
 //
 // On disks only: devices with deep queues lose little by waiting. It needs no thread and no memory,
@@ -14,7 +14,7 @@
 
 #include <optional>
 
-#include "iomgr/read/pattern/file_sweeps.h"
+#include "iomgr/read/file_sweeps.h"
 #include "shim/fd/open_file.h"
 #include "shim/read/swept_files.h"
 

@@ -10,7 +10,7 @@ import pytest
 SIZE = 24 << 20
 PAGE = 4096
 READS = 400
-RUN_FIRST = 16  # reads that always go to the parts: iomgr/read/pattern/small_reads.h
+RUN_FIRST = 16  # reads that always go to the parts: iomgr/read/small_reads.h
 # Reads distant pages of argv[1], and compares them with those of argv[2].
 READER = f"""
 import os, sys

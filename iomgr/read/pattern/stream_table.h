@@ -1,12 +1,8 @@
 // StreamTable: which reads belong to a sequential stream, and how far to prefetch it
 // (CSMqGraph §3.3).
 //
-// An engine's threads take the blocks of one sweep in turn, so a stream's reads come out of
-// order, and skip inactive blocks. So a stream is a stretch of a file of which most was read,
-// not a chain of adjacent offsets:
-//
-//   asked     ███ ████ ██ ███░░░░░         span: from the first to the furthest byte
-//             └──── span ───┘└ ahead       dense when at least half of it was asked for
+// It remembers the most recent streams (read_stream.h) of all files. A stream is a stretch of which
+// at least half was read, not a chain of adjacent offsets.
 //
 // Threads: everything is safe from any thread, under one lock that is held for a scan of the
 // table. A signal handler that cannot have the lock reads without prefetch.
@@ -17,6 +13,7 @@
 
 #include "iomgr/base/futex.h"
 #include "iomgr/base/uuid.h"
+#include "iomgr/read/pattern/read_stream.h"
 #include "iomgr/volume/stub/stripe.h"
 
 namespace graphlane {
@@ -38,21 +35,14 @@ class StreamTable {
  private:
   static constexpr uint32_t kStreamCount = 64;  // GraphChi: a window of each of its shards
   static constexpr uint64_t kSlackReads = 16;   // how far out of order, in lengths of a read
-  static constexpr uint64_t kSpanMax = uint64_t{1} << 30;  // older bytes fade
+  static constexpr uint32_t kReadsMin = 2;      // make a stream
 
   struct Stream {
     Uuid file_id;
     uint64_t generation = 0;
-    uint64_t begin = 0;  // of the stretch, in bytes
-    uint64_t end = 0;
-    uint64_t asked_bytes = 0;  // repeated reads count twice
-    uint32_t read_count = 0;
+    ReadStream reads;
     uint32_t last_used = 0;
     bool used = false;
-
-    bool is_near(ByteRange range) const;
-    bool is_dense() const { return read_count > 1 && asked_bytes >= (end - begin) / 2; }
-    void extend(ByteRange range);
   };
 
   Stream* find(const Uuid& file_id, uint64_t generation, ByteRange range);

@@ -1,5 +1,5 @@
 // ReadTrail: which pages a sweep keeps, and which reads are no sweep.
-#include "iomgr/read/pattern/read_trail.h"
+#include "fuse/ops/read_trail.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "tests/sizes.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 constexpr uint64_t kTrailKept = 64 * kMiB;
@@ -131,4 +131,4 @@ TEST(ReadTrailTest, LearnsHowMuchToKeep) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::fuse

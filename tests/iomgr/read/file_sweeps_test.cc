@@ -1,5 +1,5 @@
 // FileSweeps: which ranges a sweep over files prefetches, and in how much of the page cache.
-#include "iomgr/read/pattern/file_sweeps.h"
+#include "iomgr/read/file_sweeps.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // ReadSizes: how the sizes of one handle's reads predict those of the next.
-#include "iomgr/read/pattern/read_sizes.h"
+#include "fuse/inode/read_sizes.h"
 
 #include <gtest/gtest.h>
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 TEST(ReadSizesTest, TheFirstRequestsDecideForThePageCache) {
@@ -25,4 +25,4 @@ TEST(ReadSizesTest, PredictsFromTheFilesLastReadsElseFromOtherFiles) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::fuse

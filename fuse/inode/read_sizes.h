@@ -11,13 +11,12 @@
 #include <atomic>
 #include <cstdint>
 
-namespace graphlane {
+#include "iomgr/read/plan.h"
+
+namespace graphlane::fuse {
 
 class ReadSizes {
  public:
-  // Below this, the 20 µs of a call outweigh its bytes.
-  static bool is_small(uint64_t bytes) { return bytes < (uint64_t{128} << 10); }
-
   // Adds a request through the page cache. True: it shows large reads. `request_max`: the kernel's
   // longest request.
   bool shows_large(uint64_t bytes, uint64_t request_max) {
@@ -28,7 +27,7 @@ class ReadSizes {
   // Adds a request past the page cache, of the program's size.
   void add(uint64_t bytes) {
     all_bytes_.fetch_add(bytes, kRelaxed);
-    if (is_small(bytes)) small_bytes_.fetch_add(bytes, kRelaxed);
+    if (bytes < kSmallReadBytes) small_bytes_.fetch_add(bytes, kRelaxed);
   }
   bool were_small() const { return small_bytes_.load(kRelaxed) > all_bytes_.load(kRelaxed) / 2; }
 
@@ -56,4 +55,4 @@ class LastReadSizes {
   std::atomic<Last> last_{Last::kUnknown};
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -17,7 +17,7 @@
 
 #include "iomgr/volume/stub/stripe.h"
 
-namespace graphlane {
+namespace graphlane::fuse {
 
 class ReadTrail {
  public:
@@ -61,4 +61,4 @@ class ReadTrail {
   size_t gone_count_ = 0;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

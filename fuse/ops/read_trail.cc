@@ -1,8 +1,8 @@
-#include "iomgr/read/pattern/read_trail.h"
+#include "fuse/ops/read_trail.h"
 
 #include <algorithm>
 
-namespace graphlane {
+namespace graphlane::fuse {
 namespace {
 
 bool overlap(ByteRange one, ByteRange other) {
@@ -91,4 +91,4 @@ void ReadTrail::forget(uint64_t file) {
   });
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::fuse

@@ -1,5 +1,5 @@
 // SmallReads: when the kernel is asked first, after hits and misses.
-#include "iomgr/read/pattern/small_reads.h"
+#include "iomgr/read/small_reads.h"
 
 #include <gtest/gtest.h>
 

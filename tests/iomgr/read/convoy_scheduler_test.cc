@@ -1,5 +1,5 @@
 // ConvoyScheduler: which reader leads.
-#include "iomgr/read/pattern/convoy_scheduler.h"
+#include "iomgr/read/convoy_scheduler.h"
 
 #include <gtest/gtest.h>
 

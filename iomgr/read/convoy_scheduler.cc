@@ -1,4 +1,4 @@
-#include "iomgr/read/pattern/convoy_scheduler.h"
+#include "iomgr/read/convoy_scheduler.h"
 
 #include <algorithm>
 

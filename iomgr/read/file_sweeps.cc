@@ -1,4 +1,4 @@
-#include "iomgr/read/pattern/file_sweeps.h"
+#include "iomgr/read/file_sweeps.h"
 
 #include <algorithm>
 
