@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from algo import stored_graphs as graphs
-from harness import BUILD, SANITIZED, limited_to
+from harness import BUILD, SANITIZED, limited_to, wait_until
 
 PAGE = 4096
 MIB = 1 << 20
@@ -134,6 +134,11 @@ def test_memory_that_ends_in_the_middle(stored, tmp_path, algorithm):
     assert 1 in ended
 
 
+def bytes_from_devices(process: int) -> int:
+    with open(f"/proc/{process}/io") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("read_bytes:"))
+
+
 def test_a_device_that_fails_in_the_middle(graphlane, disks, tmp_path):
     """The device ends before the lists do, while PageRank runs for ever."""
     path = GRAPH.store(graphlane, disks[0], "raw")
@@ -141,7 +146,7 @@ def test_a_device_that_fails_in_the_middle(graphlane, disks, tmp_path):
     job = subprocess.Popen([BUILD / "bin/graphlane", "-q", "algo", "pagerank", "--iterations", "1000000", "--threads", "2",
                             "--cache", "4M", "--out", tmp_path / "out.npy", path],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(1)
+    wait_until(lambda: bytes_from_devices(job.pid) > 64 * MIB)  # several times its lists
     os.truncate(tmp_path / "image0", 8 * MIB)
     try:
         out, error = job.communicate(timeout=60)
