@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "fuse/inode/read_sizes.h"
 #include "iomgr/read/file_sweeps.h"
 
 namespace graphlane {
