@@ -229,8 +229,9 @@ def test_umount_ends_the_daemon(striped, foreground, graphlane):
 
 def test_a_killed_daemon_leaves_a_stale_mount_that_umount_clears(striped, foreground, graphlane):
     volume, content = striped(size=100_000)
-    daemon, at = foreground(volume)
+    daemon, at = foreground(volume, "-o", "attr_timeout=60")
     (at / "f").write_bytes(b"written before")
+    at.stat()  # which the kernel goes on to answer
     daemon.kill()
     daemon.wait()
     with pytest.raises(OSError):
