@@ -6,8 +6,8 @@
 //
 // An engine's threads each take the next block of a file. Served all at once, they make a disk
 // seek from block to block. Served one after the other, the disk reads on, and each thread
-// computes on its block while the others get theirs. A reader that trails by more than
-// `reach_bytes` is independent of the leader.
+// computes on its block while the others get theirs. In front is the reader of the lowest offset.
+// A reader that is more than `reach_bytes` higher is independent of it.
 //
 // A reader is a thread. Its place is its last request, until it asks elsewhere or is idle
 // because it computes. A reader waits for a bounded time only.
@@ -29,7 +29,8 @@ class ConvoyScheduler {
   static constexpr uint32_t kReadersMax = 64;
   // The pieces of one read(2) follow each other faster, also on a busy machine.
   static constexpr uint64_t kIdleNs = 20'000'000;
-  // Blocks of twenty leading threads. A leader that rereads the same bytes has soon read this much.
+  // Twenty threads may lead, with a block of 24 MiB each, before a waiter gives up. A leader that
+  // rereads the same bytes has soon read this much.
   static constexpr uint64_t kPatienceBytes = uint64_t{512} << 20;
   static constexpr uint64_t kNsPerByte = 40;  // patience while no reader asks: 20 s use it up
 

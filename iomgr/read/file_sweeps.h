@@ -26,7 +26,7 @@
 
 namespace graphlane {
 
-// Prefetches the missing parts of the range into the page cache, on all devices at once,
+// Prefetches the missing pages of the range into the page cache, on all devices at once,
 // without waiting. `parts` are open through the page cache. Returns the missing bytes.
 uint64_t begin_in_page_cache(const StripeMap& map, std::span<const int> parts, ByteRange range);
 // Tells the kernel that it may drop the range from the page cache.
@@ -54,7 +54,7 @@ class FileSweeps {
 
   // A step (not empty) arrives. Returns how many of its bytes were predicted.
   uint64_t arrive(const Uuid& file_id, ByteRange step);
-  // Reports that many predicted bytes were read now, and how many of them were missing.
+  // Reports that so many predicted bytes were read now, and how many of them were missing.
   void record_use(uint64_t predicted_bytes, uint64_t missing_bytes);
   // The step has its bytes. `size_bytes` of the file limits guesses at what was never read; 0: no
   // guesses.

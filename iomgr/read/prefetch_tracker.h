@@ -35,7 +35,7 @@ class PrefetchTracker {
   static constexpr uint32_t kRangesMax = 16;
 
   // The ranges expected next, in order. A prefetch keeps `window_bytes` of them in memory, and
-  // starts when `step_bytes` are missing or when this is all that is left.
+  // starts when `step_bytes` are missing, or when all that is left is missing.
   struct Forecast {
     uint64_t window_bytes = 0;
     uint64_t step_bytes = 0;

@@ -7,7 +7,7 @@
 // Its frames are separate from the cache's, so that data read once does not evict data that
 // is reused. The cache is offered a frame when it is used.
 //
-// Threads: everything but init() is safe from any. Nothing may be in flight at the end.
+// Threads: everything but init() is safe from any. Nothing may be in flight when it is destroyed.
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 

@@ -37,18 +37,18 @@ uint64_t end_frame_of(ByteRange range) {
 struct SharedScan::ProcessReads {
   // Threads come in any order, each with its block, which may be several reads.
   void add(ByteRange range) {
-    const uint64_t slack_bytes = 2 * range.length_bytes * std::max(thread_count, 1u);
-    if (stream.is_near_end(range, slack_bytes)) {
-      stream.extend(range);
-    } else {
-      stream.restart(range);
-    }
+    longest_bytes = std::max(longest_bytes, range.length_bytes);
+    const uint64_t slack_bytes = 2 * longest_bytes * std::max(link_count, 1u);
+    if (stream.is_near_end(range, slack_bytes)) return stream.extend(range);
+    stream.restart(range);
+    longest_bytes = range.length_bytes;
   }
   // False for random reads, and for repeated reads of one place.
   bool sweeps() const { return stream.is_dense(kSweepReads); }
 
   ReadStream stream;
-  uint32_t thread_count = 0;
+  uint64_t longest_bytes = 0;  // since it began
+  uint32_t link_count = 0;     // about one for each thread
 };
 
 // The place of a scan, kept for a while after the scan.
@@ -124,7 +124,7 @@ SharedScan::~SharedScan() {
     return other->ended && other->process == place_->process;
   });
   place_->ended = true;
-  place_->reads->thread_count -= 1;
+  place_->reads->link_count -= 1;
   place_->moved = SharedCache::Clock::now();
   cache_.stats_.scan_count -= 1;
   cache_.changed_.notify_all();
@@ -150,6 +150,7 @@ void SharedScan::passed(ByteRange range) {
   MutexLock lock(cache_.mu_);
   // A fetch has counted the range already.
   const bool fetched = place_->frame < place_->end_frame;
+  if (!fetched) place_->reads->add(range);
   cache_.move_to(*place_, range);
   place_->frame = place_->end_frame;
   if (!fetched) cache_.stats_.hit_bytes += range.length_bytes;
@@ -219,7 +220,7 @@ Result<std::unique_ptr<SharedScan>> SharedCache::begin(std::shared_ptr<const Str
     if (other->process == process) place->reads = other->reads;
   }
   if (!place->reads) place->reads = std::make_shared<SharedScan::ProcessReads>();
-  place->reads->thread_count += 1;
+  place->reads->link_count += 1;
   place->moved = Clock::now();
   (*found)->places.push_back(place);
   stats_.scan_count += 1;
@@ -442,7 +443,6 @@ SharedCache::Room SharedCache::make_room(size_t count, const File& file, Place& 
 void SharedCache::move_to(Place& place, ByteRange range) {
   place.frame = first_frame_of(range);
   place.end_frame = end_frame_of(range);
-  place.reads->add(range);
   place.moved = Clock::now();
   changed_.notify_all();
 }
@@ -450,6 +450,7 @@ void SharedCache::move_to(Place& place, ByteRange range) {
 int SharedCache::fetch(File& file, Place& place, ByteRange range) {
   {
     MutexLock lock(mu_);
+    place.reads->add(range);
     move_to(place, range);
     place.fetching = true;
   }

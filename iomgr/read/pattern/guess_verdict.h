@@ -13,7 +13,7 @@ class GuessVerdict {
   void add_right(uint64_t count) { right_ += count; }
   void add_wrong(uint64_t count) { wrong_ += count; }
 
-  // Judges once `enough` guesses were counted. `clock`: bytes read so far.
+  // Judges as soon as `enough` guesses were counted. `clock`: bytes read so far.
   void judge(uint64_t enough, uint64_t clock) {
     if (right_ + wrong_ < enough) return;
     if (wrong_ > right_) paused_until_ = clock + kPauseBytes;

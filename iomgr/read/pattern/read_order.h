@@ -5,8 +5,8 @@
 //   runs    [1,  5)  [7,10)  [1, 4)          a read that adjoins a recent run extends it,
 //                                            because threads come a little out of order
 //
-//   next              after 4, last time: 4, then 7 8 9, then 1 2 3
-//                     without what other readers have read meanwhile
+//   next              after 3, last time: 4, then 7 8 9, then 1 2 3;
+//                     what other readers have read since is left out
 //
 // It predicts in this order:
 //   - replay: what followed when this place was last read, skips and the next sweep included
@@ -41,7 +41,8 @@ class ReadOrderOf {
   uint32_t recall(ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
                   std::span<ByteRange> next) const;
 
-  // Whether the added read continues earlier ones: as many bytes in front of it were read.
+  // Whether the added read continues earlier ones: at least `length_bytes` directly before it were
+  // read, too.
   bool continues(ByteRange range) const;
 
   void clear() { count_ = 0; }

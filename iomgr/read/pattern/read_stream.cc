@@ -6,7 +6,7 @@ namespace graphlane {
 
 void ReadStream::extend(ByteRange range) {
   if (range.offset == begin_ && range.end() == end_) return;  // a repeated read
-  if (range.offset < begin_ || range.end() > end_) ++read_count_;
+  if (range.end() > end_) ++read_count_;
   begin_ = std::min(begin_, range.offset);
   end_ = std::max(end_, range.end());
   asked_bytes_ += range.length_bytes;
@@ -17,12 +17,11 @@ void ReadStream::extend(ByteRange range) {
 }
 
 void ReadStream::restart(ByteRange range) {
-  const uint32_t read_count = range.offset < end_ ? read_count_ : 0;
-  *this = {};
-  begin_ = end_ = range.offset;
-  read_count_ = read_count;
-  extend(range);
-  ahead_end_ = end_;
+  const bool goes_back = range.offset < end_;
+  read_count_ = goes_back ? std::max(read_count_, 1u) : 1;
+  begin_ = range.offset;
+  end_ = ahead_end_ = range.end();
+  asked_bytes_ = range.length_bytes;
 }
 
 ByteRange ReadStream::take_ahead(uint64_t length_max) {

@@ -19,25 +19,27 @@ class ReadStream {
  public:
   uint64_t end() const { return end_; }
 
-  // Whether the read overlaps it, or is at most `slack_bytes` away: from any of it, or from its end.
+  // Whether the read is at most `slack_bytes` away from any of it.
   bool is_near(ByteRange range, uint64_t slack_bytes) const {
     return range.end() + slack_bytes >= begin_ && range.offset <= end_ + slack_bytes;
   }
+  // Whether the read is at most so far away from its end. False for an empty stream.
   bool is_near_end(ByteRange range, uint64_t slack_bytes) const {
-    return range.end() + slack_bytes >= end_ && range.offset <= end_ + slack_bytes;
+    return end_ > begin_ && range.end() + slack_bytes >= end_ && range.offset <= end_ + slack_bytes;
   }
   // Adds a read (not empty) that is near.
   void extend(ByteRange range);
-  // Begins anew at the read. A stream that goes back has begun its next sweep: it stays what it was.
+  // Begins again at this read (not empty). A read before the end is the next sweep of the same
+  // stream, which keeps its number of reads.
   void restart(ByteRange range);
 
-  // Whether at least half of it was asked for, by so many reads that made it longer.
+  // Whether at least `reads_min` reads have moved its end, and at least half of it was asked for.
   bool is_dense(uint32_t reads_min) const {
     return read_count_ >= reads_min && asked_bytes_ >= (end_ - begin_) / 2;
   }
 
-  // The range to prefetch now: as far again as was read, at most `length_max`. Empty: at least half
-  // of that is prefetched.
+  // The range to prefetch now: up to twice what was read behind the end, at most `length_max`. Empty:
+  // more than half of that is prefetched.
   ByteRange take_ahead(uint64_t length_max);
 
  private:
@@ -47,7 +49,7 @@ class ReadStream {
   uint64_t end_ = 0;
   uint64_t ahead_end_ = 0;
   uint64_t asked_bytes_ = 0;  // repeated reads count twice
-  uint32_t read_count_ = 0;   // that made it longer
+  uint32_t read_count_ = 0;   // that have moved the end
 };
 
 }  // namespace graphlane

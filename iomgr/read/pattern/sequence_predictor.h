@@ -9,8 +9,9 @@
 // (read_order.h) tells what followed when a place was read before. In the first sweep it
 // predicts from sequential reads and strides within a file.
 //
-// It only predicts: file_sweeps.h prefetches into the page cache. Each range is predicted once,
-// and judged by whether it is read. After more wrong predictions than right ones it pauses.
+// It only predicts: file_sweeps.h prefetches into the page cache. A prediction leaves out what was
+// predicted before, and is judged by whether it is read. After more wrong predictions than right
+// ones it pauses.
 //
 // Threads: everything is safe from any thread, under one lock that is held for a scan of the
 // order. A signal handler that cannot have the lock gets no prediction.

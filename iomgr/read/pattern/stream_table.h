@@ -1,4 +1,4 @@
-// StreamTable: which reads belong to a sequential stream, and how far to prefetch it
+// StreamTable: which reads belong to a sequential stream, and how far to read on
 // (CSMqGraph §3.3).
 //
 // It remembers the most recent streams (read_stream.h) of all files. A stream is a stretch of which
@@ -27,7 +27,7 @@ class StreamTable {
     uint64_t fetch_end = 0;  // bytes
   };
 
-  // Records a read of `range` (not empty). A stream is prefetched to the next multiple of
+  // Records a read of `range` (not empty). A stream is read on to the next multiple of
   // `quantum_bytes`, at most `ahead_max_bytes` behind the range.
   Advice observe(const Uuid& file_id, uint64_t generation, ByteRange range, uint64_t quantum_bytes,
                  uint64_t ahead_max_bytes);

@@ -58,6 +58,7 @@ def write_by_killed_mount(graphlane, made, source, at, program=("cp",)):
         # A daemon that is busy with the file skips what it notes at a close(2).
         wait_until(lambda: size_at_close(made) == SIZE or open(at / "s-data", "r+b").close())
         os.kill(int(pid), signal.SIGKILL)
+        wait_until(lambda: not os.path.exists(f"/proc/{pid}"))  # it holds the file until then
     finally:
         run("umount", "-l", at)
     assert (made.path / "s-data").read_bytes()[72] == 1, "the daemon was faster: it is closed"

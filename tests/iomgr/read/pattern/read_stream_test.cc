@@ -34,6 +34,17 @@ TEST(ReadStreamTest, RepeatedReadsAreNone) {
   EXPECT_FALSE(stream_of({5, 6, 5, 6, 5, 6}).is_dense(3));
 }
 
+TEST(ReadStreamTest, ReadsThatGoBackAreNone) {
+  EXPECT_FALSE(stream_of({9, 8, 7, 6}).is_dense(2));
+  ReadStream stream;
+  for (const uint64_t at : {500, 300, 100}) stream.restart(stream_mib(at, at + 1));
+  EXPECT_FALSE(stream.is_dense(2));
+}
+
+TEST(ReadStreamTest, NothingIsNearTheEndOfAnEmptyStream) {
+  EXPECT_FALSE(ReadStream().is_near_end(stream_mib(1, 2), 4 * kMiB));
+}
+
 TEST(ReadStreamTest, HalfOfItMustBeAskedFor) {
   EXPECT_TRUE(stream_of({0, 2, 4}).is_dense(3));
   EXPECT_FALSE(stream_of({0, 4, 8}).is_dense(3));
