@@ -1,6 +1,7 @@
 #include "fuse/inode/stub_cache.h"
 
 #include "fuse/inode/inode_table.h"
+#include "iomgr/base/files/file_times.h"
 #include "iomgr/volume/stub/stub_lock.h"
 
 namespace graphlane::fuse {
@@ -72,8 +73,7 @@ std::shared_ptr<StripedFile> StubCache::share(const std::shared_ptr<StripedFile>
 
 bool StubCache::same_content(const Uuid& file_id, const struct stat& st, bool ours) {
   const int64_t ctime_ns = ctime_ns_of(st);
-  Content now{.file_id = file_id,
-              .mtime_ns = st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec};
+  Content now{.file_id = file_id, .mtime_ns = nanoseconds(st.st_mtim)};
   if (file_id == Uuid{}) {
     now.ctime_ns = ctime_ns;
     now.size = st.st_size;

@@ -26,7 +26,7 @@ bool is_sweep_step(const ReadState& file, const AccessPattern& read, ReadPlan::S
   const bool is_long = read.length_bytes >= FileSweeps::kStepMin;
   if (!file.on_disks) return false;
   if (!is_mounted(file)) return source == ReadPlan::Source::kPageCache && is_long;
-  return !file.o_direct && file.fit != MemoryFit::kNot && !read.alone && (is_long || read.to_end);
+  return file.depends_on_others() && !read.alone && (is_long || read.to_end);
 }
 
 ReadPlan::Drop drop_of(const ReadState& file, const AccessPattern& read, const FreeMemory& memory) {

@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "iomgr/base/files/file_times.h"
 #include "iomgr/volume/stub/stub_lock.h"
 #include "shim/fd/open_files.h"
 
 namespace graphlane::shim {
 namespace {
-
-int64_t ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
 
 void set_mtime(const OpenFile& file, const timespec& mtime) {
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, mtime};
@@ -19,7 +18,7 @@ void set_mtime(const OpenFile& file, const timespec& mtime) {
   if (::futimens(file.stub.fd, times) != 0) (void)::futimens(file.stub.fd, nullptr);
   struct stat stub;
   if (sys::fstat(file.stub.fd, &stub) == 0) {
-    file.stub.mtime_set_ns.store(ns_of(stub.st_mtim), std::memory_order_relaxed);
+    file.stub.mtime_set_ns.store(nanoseconds(stub.st_mtim), std::memory_order_relaxed);
   }
 }
 
@@ -28,7 +27,8 @@ timespec last_write_of(const OpenFile& file) {
   timespec last = {};
   for (uint32_t d = 0; d < file.parts->count(); ++d) {
     struct stat part;
-    if (sys::fstat(file.parts->buffered(d), &part) == 0 && ns_of(part.st_mtim) > ns_of(last)) {
+    if (sys::fstat(file.parts->buffered(d), &part) == 0 &&
+        nanoseconds(part.st_mtim) > nanoseconds(last)) {
       last = part.st_mtim;
     }
   }
@@ -85,9 +85,10 @@ void show_written(const OpenFile& file) {
   const int64_t set_ns = file.stub.mtime_set_ns.load(std::memory_order_relaxed);
   struct stat stub;
   const bool is_known = sys::fstat(file.stub.fd, &stub) == 0;
-  const bool is_changed = is_known && ns_of(stub.st_mtim) != set_ns;
+  const bool is_changed = is_known && nanoseconds(stub.st_mtim) != set_ns;
   // A write in the tick of the kernel's clock in which the mtime was changed does not show.
-  const bool is_shown = is_changed ? ns_of(last) <= ns_of(stub.st_ctim) : ns_of(last) <= set_ns;
+  const bool is_shown =
+      is_changed ? nanoseconds(last) <= nanoseconds(stub.st_ctim) : nanoseconds(last) <= set_ns;
   if (!is_known || !is_shown) set_mtime(file, last);
   errno = saved_errno;
 }

@@ -113,6 +113,13 @@ struct OpenFile {
   WriteLink link;
   SmallReads small_reads;
   mutable SharedReader sharing;
+
+  // As a descriptor reads it that was opened with O_DIRECT, or without.
+  ReadState state_of(bool o_direct) const {
+    ReadState read = state;
+    read.o_direct = o_direct;
+    return read;
+  }
 };
 
 // The state of small reads of the file in the table; null: none.
@@ -134,11 +141,7 @@ class OpenFileRef {
   explicit operator bool() const { return file_ != nullptr; }
   const OpenFile* operator->() const { return file_; }
   const OpenFile& operator*() const { return *file_; }
-  ReadState state() const {
-    ReadState state = file_->state;
-    state.o_direct = entry_.o_direct();
-    return state;
-  }
+  ReadState state() const { return file_->state_of(entry_.o_direct()); }
   // Whether reads of this descriptor, and aligned writes, bypass the parts' page cache.
   bool bypasses_page_cache() const { return graphlane::bypasses_page_cache(state()); }
   Access access() const { return entry_.access(); }

@@ -132,12 +132,11 @@ void end_slot(OpenFile* file) { file->parts->~PartFiles(); }
 
 void protect_parts(const OpenFile& file, bool o_direct) {
   const PartFiles& parts = *file.parts;
-  ReadState state = file.state;
-  state.o_direct = o_direct;
+  const bool bypasses = bypasses_page_cache(file.state_of(o_direct));
   for (uint32_t d = 0; d < parts.count(); ++d) {
     protect_fd(parts.buffered(d));
     if (parts.sums().fd(d) >= 0) protect_fd(parts.sums().fd(d));
-    if (bypasses_page_cache(state)) parts.direct(d);
+    if (bypasses) parts.direct(d);
   }
 }
 

@@ -59,8 +59,7 @@ void begin_reading(OpenFile* file, int fd, const Located& located, bool o_direct
   }
   file->state.on_disks = file->gates[0] != nullptr && file->gates[0]->seeks();
   if (file->origin != Origin::kMount) return;
-  ReadState grown = file->state;
-  grown.o_direct = o_direct;
+  ReadState grown = file->state_of(o_direct);
   if (only_read) grown.fit = fit_in_memory(mode, kRoomFactor * size, available);
   if (settings().shares && (bypasses_page_cache(grown) || settings().maps)) {
     file->sharing.begin(ask_mount_to_share, fd, file->served.generation, file->said.bytes);

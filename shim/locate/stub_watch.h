@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "iomgr/base/files/file_times.h"
 #include "iomgr/volume/stub/stub_lock.h"
 
 namespace graphlane::shim {
@@ -21,10 +22,6 @@ struct StubSize {
   FileState state = FileState::kClosed;
   int64_t ctime_ns = 0;  // the inode's at that time; 0: unknown
 };
-
-constexpr int64_t nanoseconds(const statx_timestamp& time) {
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
-}
 
 class StubWatch {
  public:

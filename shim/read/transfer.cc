@@ -46,7 +46,7 @@ ReadPlan plan_of(const OpenFileRef& file, uint64_t length_bytes) {
   ReadState state = file.state();
   state.may_share = may_share(*file);
   const bool may_be_crowded = state.may_share && length_bytes >= kSharedReadMin && !state.maps &&
-                              !file.bypasses_page_cache();
+                              !bypasses_page_cache(state);
   return plan(state, {.length_bytes = length_bytes},
               {.together = may_be_crowded ? fit_beside_others(file) : MemoryFit::kTwice});
 }
@@ -97,13 +97,14 @@ ssize_t read_striped(const OpenFileRef& file, uint64_t offset, void* buffer, siz
 
 void advise_striped(const OpenFileRef& file, ByteRange range, int advice) {
   const int saved_errno = errno;
-  const uint32_t part_count = file.bypasses_page_cache() ? 0 : file->map.geometry().device_count;
+  const bool bypasses = file.bypasses_page_cache();
+  const uint32_t part_count = bypasses ? 0 : file->map.geometry().device_count;
   for (uint32_t d = 0; d < part_count; ++d) {
     const ByteRange run = file->map.run(d, range);
     if (run.length_bytes == 0) continue;  // for the kernel 0 means up to the end
     (void)sys::fadvise(file->parts->buffered(d), run.offset, run.length_bytes, advice);
   }
-  if (file.bypasses_page_cache() && advice == POSIX_FADV_WILLNEED) {
+  if (bypasses && advice == POSIX_FADV_WILLNEED) {
     FileEngine engine(*file, InlineEngine::Prefetch::kAnywhere);
     will_need_cached(file, range, engine);
   }

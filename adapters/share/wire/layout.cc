@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "iomgr/base/files/file_times.h"
+
 namespace graphlane::share {
 namespace {
 
@@ -20,10 +22,6 @@ struct LayoutHeader {
   uint64_t range_count = 0;
 };
 static_assert(sizeof(LayoutHeader) == 40);
-
-int64_t to_ns(const statx_timestamp& time) {
-  return time.tv_sec * 1'000'000'000 + static_cast<int64_t>(time.tv_nsec);
-}
 
 }  // namespace
 
@@ -72,9 +70,9 @@ Result<FileIdentity> identify_without_rights(int file) {
   if (!S_ISREG(st.stx_mode)) return Errno{EBADF};
   return FileIdentity{.device = makedev(st.stx_dev_major, st.stx_dev_minor),
                       .inode = st.stx_ino,
-                      .born_ns = (st.stx_mask & STATX_BTIME) != 0 ? to_ns(st.stx_btime) : 0,
+                      .born_ns = (st.stx_mask & STATX_BTIME) != 0 ? nanoseconds(st.stx_btime) : 0,
                       .size_bytes = st.stx_size,
-                      .modified_ns = to_ns(st.stx_mtime)};
+                      .modified_ns = nanoseconds(st.stx_mtime)};
 }
 
 Outcome<void> check(const Layout& layout, std::span<const FileIdentity> files) {

@@ -39,9 +39,12 @@ StreamTable::Advice StreamTable::observe(const Uuid& file_id, uint64_t generatio
   if (!lock_.lock_patiently()) return advice;
   ++clock_;
   Stream* stream = find(file_id, generation, range);
-  if (stream == nullptr) stream = begin_stream(file_id, generation, range);
+  if (stream != nullptr) {
+    stream->reads.extend(range);
+  } else {
+    stream = begin_stream(file_id, generation, range);
+  }
   stream->last_used = clock_;
-  stream->reads.extend(range);
   advice.is_stream = stream->reads.is_dense(kReadsMin);
   lock_.unlock();
   if (advice.is_stream) {

@@ -70,7 +70,7 @@ bool is_fresh(int64_t ctime_ns) {
   constexpr int64_t kTickMax = 20'000'000;  // two ticks of the slowest kernel
   timespec now;
   ::clock_gettime(CLOCK_REALTIME, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - ctime_ns <= kTickMax;
+  return nanoseconds(now) - ctime_ns <= kTickMax;
 }
 
 bool may_change_unseen(int stub_fd, int64_t ctime_ns) {

@@ -37,6 +37,7 @@
 
 #include <cstdint>
 
+#include "iomgr/base/files/file_times.h"
 #include "iomgr/base/result.h"
 
 namespace graphlane {
@@ -63,9 +64,7 @@ Result<void> lock_to_map(int stub_fd);
 // Whether another holder's lock conflicts with one of this type. `stub_fd` is not O_PATH.
 bool is_stub_locked(int stub_fd, StubLock lock, short type);
 
-inline int64_t ctime_ns_of(const struct stat& st) {
-  return st.st_ctim.tv_sec * 1'000'000'000 + st.st_ctim.tv_nsec;
-}
+inline int64_t ctime_ns_of(const struct stat& st) { return nanoseconds(st.st_ctim); }
 
 // Whether a file with this ctime may have changed again without a new ctime: kernels update a ctime
 // only some hundred times a second.
