@@ -17,7 +17,7 @@ import pytest
 from harness import BUILD, forget_pages, run
 from mounts import mounted, striped  # noqa: F401, fixtures
 
-HANG_SECONDS = 30
+HANG_SECONDS = 5
 
 
 def daemon_of(volume, at) -> int:

@@ -223,7 +223,7 @@ def test_a_job_has_private_copies_of_files_that_it_changes(ready, tmp_path):
 
 def test_a_job_that_fails_is_named(tmp_path):
     grid = engines.Grid("wcc", None, None, 10, 1, None)
-    with pytest.raises(StepFailed, match="(wcc|pagerank) by grid_engine: "):
+    with pytest.raises(StepFailed, match="wcc by grid_engine: .*/job-0/|pagerank by grid_engine: .*/job-1/"):
         Jobs(grid, 2).run(tmp_path, [])  # there is no grid
     assert not list(tmp_path.iterdir())
 

@@ -74,7 +74,7 @@ TEST(ReadStreamTest, OldBytesFade) {
   EXPECT_FALSE(stream.is_near(stream_mib(0, 1), 0));
 }
 
-TEST(ReadStreamTest, PrefetchesAsFarAgainAsWasReadUpToTheMost) {
+TEST(ReadStreamTest, PrefetchesTwiceWhatWasReadUpToTheMost) {
   ReadStream stream = stream_of({0});
   EXPECT_EQ(stream.take_ahead(kStreamMost), stream_mib(1, 3));
   EXPECT_EQ(stream.take_ahead(kStreamMost).length_bytes, 0u) << "enough is under way";
