@@ -21,7 +21,7 @@ bool clip(const ExtentFile& file, ByteRange* range) {
   return range->length_bytes > 0;
 }
 
-// The part of a read that the table counts. A small read counts only when it ends a frame.
+// The part of a read that is a step of a sweep. A small read is one only when it ends a frame.
 std::optional<ByteRange> sweep_step(const ExtentFile& file, ByteRange range) {
   if (range.length_bytes >= kExtentFrameBytes) return range;
   const uint64_t begin = range.offset / kExtentFrameBytes * kExtentFrameBytes;
@@ -61,7 +61,7 @@ Result<void> ExtentCache::start(const ExtentCacheOptions& options) {
   if (!made) return made;
   reads_ahead_ = options.reads_ahead;
   turn_reach_ = options.turns_wait ? kTurnReach : 0;
-  if (reads_ahead_) (void)ahead_.init(most.prefetched_bytes, table_);
+  if (reads_ahead_) (void)ahead_.init(most.prefetched_bytes, prefetches_);
   reader_.start(options.keeps);
   apply_budget();
   started_ = true;
@@ -88,7 +88,7 @@ MemoryBudget::Frames ExtentCache::held() const {
 }
 
 void ExtentCache::clear() {
-  table_.clear();
+  prefetches_.clear();
   {
     const FutexLockGuard lock(budget_lock_);
     limit_frames({});
@@ -101,7 +101,7 @@ void ExtentCache::pause(IoEngine& engine) {
   apply_budget();
   // Completes all prefetches first, because no other thread may poll them.
   while (engine.poll()) continue;
-  table_.clear();
+  prefetches_.clear();
 }
 
 void ExtentCache::resume() {
@@ -128,12 +128,14 @@ void ExtentCache::set_beside_page_cache(bool beside) {
   if (budget_.set_beside_page_cache(beside, available_bytes(), held())) apply_budget();
 }
 
-// How far one read may read on. Not for large reads: the next thread would wait for this one's
-// I/O, and compute at the same time as it.
-uint64_t ExtentCache::read_on_max(uint64_t length_bytes) const {
-  if (length_bytes >= kLargeReadMin || !reads_ahead_) return 0;
+// How far a read of a stream reads on: to the next row of stripes, as far as the memory goes. Not for
+// large reads: the next thread would wait for this one's I/O, and compute at the same time as it.
+uint64_t ExtentCache::fetch_end(const ExtentFile& file, ByteRange range) const {
+  if (range.length_bytes >= kLargeReadMin || !reads_ahead_) return range.end();
   const uint64_t most = uint64_t{PrefetchTracker::kAheadMax} / 2 * kExtentFrameBytes;
-  return std::min(read_on_budget_of(budget_.bytes()), most) / kExtentFrameBytes * kExtentFrameBytes;
+  const uint64_t frames = std::min(read_on_budget_of(budget_.bytes()), most) / kExtentFrameBytes;
+  return std::min(round_up(range.end(), ahead_step(file)),
+                  range.end() + frames * kExtentFrameBytes);
 }
 
 // ---- one read
@@ -165,34 +167,32 @@ std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange r
   if (!started_) return {};
   if (!clip(file, &range)) return 0;
   count_read(range.length_bytes);
-  StreamTable::Advice advice = streams_.observe(file.file_id, file.generation, range,
-                                                ahead_step(file), read_on_max(range.length_bytes));
-  if (turn != nullptr) {
-    // The first piece of a read announces more: they are prefetched, not read on.
-    advice.is_stream |= range.length_bytes >= kExtentReadMin;
-    advice.fetch_end = range.end();
-  }
+  bool is_stream =
+      patterns_.observe({.file_id = file.file_id, .generation = file.generation}, range);
+  // The first piece of a read in turn announces more: they are prefetched, not read on.
+  const bool reads_on = is_stream && turn == nullptr;
+  is_stream |= turn != nullptr && range.length_bytes >= kExtentReadMin;
   const ExtentRequest request{.cache = kept_.current(),
                               .file = file,
                               .range = range,
                               .buffer = static_cast<char*>(buffer),
                               .engine = engine,
-                              .is_stream = advice.is_stream,
-                              .fetch_end = advice.fetch_end};
+                              .is_stream = is_stream,
+                              .fetch_end = reads_on ? fetch_end(file, range) : range.end()};
   if (!request.is_extent()) {
     return reader_.read_hits(request) ? std::optional<size_t>(range.length_bytes) : std::nullopt;
   }
   const Step step{.file = file,
                   .engine = engine,
                   .range = sweep_step(file, range),
-                  .is_stream = advice.is_stream,
+                  .is_stream = is_stream,
                   .turn = turn};
   // Must precede arrive(): the leader prefetches the range only while it counts as unread.
   if (turn != nullptr) turn->await(turn_reach_, [&] { return reader_.is_begun(request); });
-  if (step.range) table_.arrive(file, *step.range);
+  if (step.range) prefetches_.arrive(file, *step.range);
   WhileReading meanwhile(*this, step);
   const bool done = reader_.read(request, meanwhile);
-  if (step.range) table_.pass(file, *step.range);
+  if (step.range) prefetches_.pass(file, *step.range);
   if (!done) return {};
   // Prefetches now after a large read: the program may compute for long before its next one.
   begin_ahead(step, /*urgent=*/turn != nullptr || range.length_bytes >= kLargeReadMin);
@@ -223,7 +223,7 @@ void ExtentCache::will_need(const ExtentFile& file, ByteRange range, IoEngine& e
   const DeviceSet idle = engine.idle_devices();
   if (idle == 0) return;
   PrefetchTracker::Forecast forecast;
-  table_.hint(file, range, reach, &forecast);
+  prefetches_.hint(file, range, reach, &forecast);
   begin_ahead(file, forecast, idle, engine);
 }
 
@@ -239,8 +239,8 @@ void ExtentCache::begin_ahead(const Step& step, bool urgent) {
   const DeviceSet idle = step.engine.idle_devices();
   if (idle == 0) return;
   PrefetchTracker::Forecast forecast;
-  if (table_.predict(step.file, *step.range, step.is_stream, urgent, ahead_step(step.file), reach,
-                     &forecast)) {
+  if (prefetches_.predict(step.file, *step.range, step.is_stream, urgent, ahead_step(step.file),
+                          reach, &forecast)) {
     begin_ahead(step.file, forecast, idle, step.engine);
   }
 }
@@ -256,7 +256,7 @@ ExtentCacheStats ExtentCache::stats() const {
   if (!started_) return {};
   const ExtentReader::Counts counts = reader_.counts();
   return {.frames = kept_.stats(),
-          .prefetched = table_.stats(),
+          .prefetched = prefetches_.stats(),
           .hit_bytes = counts.hit_bytes,
           .fetched_bytes = counts.fetched_bytes + ahead_.fetched_bytes(),
           .bypassed_bytes = counts.bypassed_bytes,

@@ -10,7 +10,7 @@
 //
 //               ──► prefetch:  what the reader will need next (prefetch_tracker.h), started
 //                              without waiting on any idle device (read_ahead.h). Without
-//                              asynchronous I/O a small read of a stream (stream_table.h)
+//                              asynchronous I/O a small read of a stream (pattern_detector.h)
 //                              fetches more instead.
 //
 // A miss is read into a frame if the policy will keep it, or if the caller's buffer or offset
@@ -44,7 +44,7 @@
 #include "iomgr/read/convoy_scheduler.h"
 #include "iomgr/read/extent_file.h"
 #include "iomgr/read/extent_reader.h"
-#include "iomgr/read/pattern/stream_table.h"
+#include "iomgr/read/pattern/pattern_detector.h"
 #include "iomgr/read/prefetch_tracker.h"
 #include "iomgr/read/read_ahead.h"
 #include "iomgr/volume/parts/lane_io.h"
@@ -107,7 +107,7 @@ void for_each_counter(const ExtentCacheStats& stats, Visit visit) {
 class ExtentCache {
  public:
   ExtentCache() = default;
-  ~ExtentCache() { table_.clear(); }
+  ~ExtentCache() { prefetches_.clear(); }
   ExtentCache(const ExtentCache&) = delete;
   ExtentCache& operator=(const ExtentCache&) = delete;
 
@@ -155,7 +155,7 @@ class ExtentCache {
   struct Step {
     const ExtentFile& file;
     IoEngine& engine;
-    std::optional<ByteRange> range;  // the part of it that the table counts
+    std::optional<ByteRange> range;  // the part of it that is a step of a sweep
     bool is_stream = false;
     const ConvoyScheduler::Turn* turn = nullptr;  // set by read_in_turn()
   };
@@ -166,7 +166,7 @@ class ExtentCache {
   void begin_ahead(const Step& step, bool urgent);
   void begin_ahead(const ExtentFile& file, const PrefetchTracker::Forecast& forecast,
                    DeviceSet devices, IoEngine& engine);
-  uint64_t read_on_max(uint64_t length_bytes) const;
+  uint64_t fetch_end(const ExtentFile& file, ByteRange range) const;
   void count_read(uint64_t bytes);
   uint64_t available_bytes() const;
   MemoryBudget::Frames held() const;
@@ -182,11 +182,11 @@ class ExtentCache {
   MemoryBudget budget_{kCacheWaysMax * kExtentFrameBytes};
   FutexLock budget_lock_;  // held while the limits are applied
   KeptFrames kept_{kExtentFrameBytes};
-  StreamTable streams_;
-  PrefetchTracker table_;
+  PatternDetector patterns_;
+  PrefetchTracker prefetches_{patterns_};
   ConvoyScheduler turns_;
   ReadAhead ahead_;
-  ExtentReader reader_{kept_, ahead_, table_, budget_};
+  ExtentReader reader_{kept_, ahead_, prefetches_, budget_};
 };
 
 }  // namespace graphlane

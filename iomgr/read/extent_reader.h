@@ -34,8 +34,9 @@ class ExtentReader {
     uint64_t reclaimed_frames = 0;  // hits on frames that the kernel had reclaimed
   };
 
-  ExtentReader(KeptFrames& kept, ReadAhead& ahead, PrefetchTracker& table, MemoryBudget& budget)
-      : kept_(kept), ahead_(ahead), table_(table), budget_(budget) {}
+  ExtentReader(KeptFrames& kept, ReadAhead& ahead, PrefetchTracker& prefetches,
+               MemoryBudget& budget)
+      : kept_(kept), ahead_(ahead), prefetches_(prefetches), budget_(budget) {}
 
   // `keeps`: whether frames are kept after the read.
   void start(bool keeps) { keeps_ = keeps; }
@@ -63,7 +64,7 @@ class ExtentReader {
 
   KeptFrames& kept_;
   ReadAhead& ahead_;
-  PrefetchTracker& table_;
+  PrefetchTracker& prefetches_;
   MemoryBudget& budget_;
   bool keeps_ = true;  // constant after start()
 

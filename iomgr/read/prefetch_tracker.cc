@@ -6,7 +6,13 @@
 #include "iomgr/base/slot_pool.h"
 
 namespace graphlane {
-namespace {}  // namespace
+namespace {
+
+PatternDetector::File pattern_file(const ExtentFile& file) {
+  return {.file_id = file.file_id, .generation = file.generation};
+}
+
+}  // namespace
 
 PrefetchTracker::Entry* PrefetchTracker::find(const Uuid& file_id, uint64_t generation) {
   for (Entry& entry : entries_) {
@@ -24,7 +30,6 @@ PrefetchTracker::Entry* PrefetchTracker::begin_entry(const ExtentFile& file) {
   entry.clock = entry.longest = entry.next_look = 0;
   entry.verdict = {};
   entry.hint_count = 0;
-  entry.order.clear();
   return &entry;
 }
 
@@ -89,11 +94,11 @@ void PrefetchTracker::let_go(Entry& entry) {
 }
 
 void PrefetchTracker::arrive(const ExtentFile& file, ByteRange range) {
+  (void)patterns_.add_step(pattern_file(file), range);
   if (!lock_.lock_patiently()) return;
   Entry* const entry = use(file);
   entry->clock += range.length_bytes;
   entry->longest = std::max(entry->longest - entry->longest / 16, range.length_bytes);
-  entry->order.add(range);
   cut_hints(*entry, range);
   lock_.unlock();
 }
@@ -127,15 +132,16 @@ bool PrefetchTracker::predict(const ExtentFile& file, ByteRange range, bool is_s
     const uint64_t step = std::max(step_bytes, entry->longest);
     forecast->window_bytes = std::min(2 * step, reach_bytes);
     forecast->step_bytes = forecast->window_bytes / 2;
-    // More than the window, because frames in memory do not count towards it.
-    const uint32_t hinted = entry->hint_count;
-    std::copy_n(entry->hints, hinted, forecast->ranges);
-    const std::span<ByteRange> rest = std::span(forecast->ranges).subspan(hinted);
-    forecast->count =
-        hinted + entry->order.predict(range, is_sequential, file.size_bytes, UINT64_MAX, rest);
+    forecast->count = entry->hint_count;
+    std::copy_n(entry->hints, entry->hint_count, forecast->ranges);
     entry->next_look = entry->clock + step / 4;
   }
   lock_.unlock();
+  if (!looks) return false;
+  // More than the window, because frames in memory do not count towards it.
+  forecast->count +=
+      patterns_.predict_file(pattern_file(file), range, is_sequential, file.size_bytes,
+                             std::span(forecast->ranges).subspan(forecast->count));
   return forecast->count > 0;
 }
 

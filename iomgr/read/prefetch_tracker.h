@@ -1,9 +1,9 @@
 // PrefetchTracker: the prefetched frames of each file, and whether they were used.
 //
-// Every file has the order of its reads (read_order.h), its readers' hints, and its prefetched
-// frames. These frames are pinned, so that no policy evicts them before their use. They are
-// released when a read has passed them, or when so much of the file was read since that no
-// reader will need them. A file with more wrong guesses than right ones pauses.
+// What comes next is predicted by pattern_detector.h, or hinted by a reader. The prefetched frames
+// are pinned, so that no policy evicts them before their use. They are released when a read has
+// passed them, or when so much of the file was read since that no reader will need them. A file
+// with more wrong guesses than right ones pauses.
 //
 // Threads: everything is safe from any thread, under one lock that is held for a scan of a
 // file's entry. A signal handler that cannot have the lock reads without prefetch.
@@ -17,7 +17,7 @@
 #include "iomgr/cache/cache.h"
 #include "iomgr/read/extent_file.h"
 #include "iomgr/read/pattern/guess_verdict.h"
-#include "iomgr/read/pattern/read_order.h"
+#include "iomgr/read/pattern/pattern_detector.h"
 
 namespace graphlane {
 
@@ -42,6 +42,8 @@ class PrefetchTracker {
     uint32_t count = 0;
     ByteRange ranges[kRangesMax];
   };
+
+  explicit PrefetchTracker(PatternDetector& patterns) : patterns_(patterns) {}
 
   // A read arrives.
   void arrive(const ExtentFile& file, ByteRange range);
@@ -94,7 +96,6 @@ class PrefetchTracker {
     uint32_t held_count = 0;
     uint32_t hint_count = 0;
     ByteRange hints[kHintsMax];  // in the order of arrival, none empty
-    ReadOrder order;
     Held held[kAheadMax];
   };
 
@@ -108,6 +109,7 @@ class PrefetchTracker {
   template <class Predicate>
   uint32_t release_if(Entry& entry, Predicate predicate);
 
+  PatternDetector& patterns_;
   FutexLock lock_;  // guards the members below
   uint32_t clock_ = 0;
   Entry entries_[kFileCount];

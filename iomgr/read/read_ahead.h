@@ -25,7 +25,7 @@ namespace graphlane {
 class ReadAhead {
  public:
   // Takes at most so much memory. ENOMEM: too little memory; then there are no prefetches.
-  Result<void> init(uint64_t bytes, PrefetchTracker& table);
+  Result<void> init(uint64_t bytes, PrefetchTracker& prefetches);
 
   // How far it may prefetch.
   uint64_t reach_bytes() const { return reach_bytes_.load(std::memory_order_relaxed); }
@@ -70,7 +70,7 @@ class ReadAhead {
   bool start(const ExtentFile& file, Batch& batch, IoEngine& engine);
 
   MappedCache frames_;
-  PrefetchTracker* table_ = nullptr;
+  PrefetchTracker* prefetches_ = nullptr;
   uint64_t bytes_max_ = 0;
   std::atomic<bool> begun_{false};  // whether anything was prefetched; often no device allows it
   std::atomic<uint64_t> reach_bytes_{0};

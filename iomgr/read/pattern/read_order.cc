@@ -7,14 +7,10 @@ namespace graphlane {
 // ---- recording reads
 
 // A gap between pieces belongs to another reader that has not read it yet.
-template <uint32_t kRunsMax>
-uint64_t ReadOrderOf<kRunsMax>::gap_max(ByteRange range) {
-  return is_piece(range) ? 0 : kGapMax;
-}
+uint64_t ReadOrder::gap_max(ByteRange range) { return is_piece(range) ? 0 : kGapMax; }
 
 // Extends the run if the read adjoins its end, or its front (by a thread that is a little late).
-template <uint32_t kRunsMax>
-bool ReadOrderOf<kRunsMax>::extend(uint32_t age, ByteRange range) {
+bool ReadOrder::extend(uint32_t age, ByteRange range) {
   Run& r = run(age);
   const uint64_t gap = gap_max(range);
   if (range.offset >= r.begin && range.offset <= r.end + gap && range.end() > r.end) {
@@ -30,14 +26,12 @@ bool ReadOrderOf<kRunsMax>::extend(uint32_t age, ByteRange range) {
   return false;
 }
 
-template <uint32_t kRunsMax>
-bool ReadOrderOf<kRunsMax>::adjoins(const Run& lower, const Run& upper, uint64_t gap) {
+bool ReadOrder::adjoins(const Run& lower, const Run& upper, uint64_t gap) {
   return upper.begin > lower.begin && upper.begin <= lower.end + gap && upper.end > lower.end;
 }
 
 // Merges the run with a recent one that it has reached.
-template <uint32_t kRunsMax>
-void ReadOrderOf<kRunsMax>::join(uint32_t age, uint64_t gap) {
+void ReadOrder::join(uint32_t age, uint64_t gap) {
   for (uint32_t other = count_; other-- > recent_begin();) {
     const Run a = run(age), b = run(other);
     if (other == age || !(adjoins(a, b, gap) || adjoins(b, a, gap))) continue;
@@ -50,14 +44,12 @@ void ReadOrderOf<kRunsMax>::join(uint32_t age, uint64_t gap) {
   }
 }
 
-template <uint32_t kRunsMax>
-void ReadOrderOf<kRunsMax>::remove(uint32_t age) {
+void ReadOrder::remove(uint32_t age) {
   for (; age + 1 < count_; ++age) run(age) = run(age + 1);
   --count_;
 }
 
-template <uint32_t kRunsMax>
-void ReadOrderOf<kRunsMax>::push(ByteRange range) {
+void ReadOrder::push(ByteRange range) {
   if (count_ == kRunsMax) {
     first_ = (first_ + 1) % kRunsMax;
     --count_;
@@ -66,8 +58,7 @@ void ReadOrderOf<kRunsMax>::push(ByteRange range) {
       .begin = range.offset, .end = range.end(), .begun_at = clock_, .extended_at = clock_};
 }
 
-template <uint32_t kRunsMax>
-void ReadOrderOf<kRunsMax>::add(ByteRange range) {
+void ReadOrder::add(ByteRange range) {
   ++clock_;
   if (count_ > 0) {
     const Run& newest = run(count_ - 1);
@@ -83,26 +74,25 @@ void ReadOrderOf<kRunsMax>::add(ByteRange range) {
 
 // ---- prediction
 
-// Collects ranges until there is no room, without what was read since.
-template <uint32_t kRunsMax>
-class ReadOrderOf<kRunsMax>::Forecast {
+// Collects ranges of the scope until there is no room, without what was read since.
+class ReadOrder::Forecast {
  public:
-  Forecast(const ReadOrderOf& order, uint32_t front, uint64_t size_bytes, uint64_t bytes_max,
-           std::span<ByteRange> next)
-      : order_(order),
-        front_(front),
-        size_bytes_(size_bytes),
-        room_bytes_(bytes_max),
-        next_(next) {}
+  Forecast(const ReadOrder& order, uint32_t front, ByteRange scope, std::span<ByteRange> next)
+      : order_(order), front_(front), scope_(scope), next_(next) {}
 
   uint32_t count() const { return count_; }
-  bool full() const { return room_bytes_ == 0 || count_ == next_.size(); }
+  bool full() const { return count_ == next_.size(); }
+  uint64_t scope_end() const { return scope_.end(); }
+  bool covers(const Run& run) const { return run.begin < scope_.end() && run.end > scope_.offset; }
 
   void take(uint64_t begin, uint64_t end) {
-    end = std::min(end, size_bytes_);
+    begin = std::max(begin, scope_.offset);
+    end = std::min(end, scope_.end());
     while (begin < end && !full()) {
       const Run read = first_newer(begin, end);
-      if (begin < read.begin) push(begin, read.begin);
+      if (begin < read.begin) {
+        next_[count_++] = {.offset = begin, .length_bytes = read.begin - begin};
+      }
       begin = read.end;
     }
   }
@@ -119,23 +109,15 @@ class ReadOrderOf<kRunsMax>::Forecast {
     return first;
   }
 
-  void push(uint64_t begin, uint64_t end) {
-    const uint64_t length = std::min(end - begin, room_bytes_);
-    room_bytes_ -= length;
-    next_[count_++] = {.offset = begin, .length_bytes = length};
-  }
-
-  const ReadOrderOf& order_;
+  const ReadOrder& order_;
   const uint32_t front_;
-  const uint64_t size_bytes_;
-  uint64_t room_bytes_;
+  const ByteRange scope_;
   const std::span<ByteRange> next_;
   uint32_t count_ = 0;
 };
 
 // The newest run that contains the read, or a run in front of it by threads of the same sweep.
-template <uint32_t kRunsMax>
-bool ReadOrderOf<kRunsMax>::find_front(ByteRange range, uint32_t* found) const {
+bool ReadOrder::find_front(ByteRange range, uint32_t* found) const {
   uint32_t age = count_;
   do {
     if (age-- == 0) return false;
@@ -153,8 +135,7 @@ bool ReadOrderOf<kRunsMax>::find_front(ByteRange range, uint32_t* found) const {
 }
 
 // Predicts what followed the previous read of the front's end, up to where the front began.
-template <uint32_t kRunsMax>
-void ReadOrderOf<kRunsMax>::replay(uint32_t front, Forecast& forecast) const {
+void ReadOrder::replay(uint32_t front, Forecast& forecast) const {
   const uint64_t at = run(front).end;
   for (uint32_t before = front; before-- > 0;) {
     if (at <= run(before).begin || at > run(before).end) continue;
@@ -166,61 +147,56 @@ void ReadOrderOf<kRunsMax>::replay(uint32_t front, Forecast& forecast) const {
   }
 }
 
-// Sorts the last runs, because the order of the threads is arbitrary.
-template <uint32_t kRunsMax>
-bool ReadOrderOf<kRunsMax>::stride(uint64_t* length, uint64_t* last, uint64_t* step) const {
-  if (count_ < kStrideRuns) return false;
-  Run sorted[kStrideRuns];
-  for (uint32_t i = 0; i < kStrideRuns; ++i) sorted[i] = run(count_ - kStrideRuns + i);
-  std::sort(sorted, sorted + kStrideRuns,
-            [](const Run& a, const Run& b) { return a.begin < b.begin; });
-  *length = sorted[0].end - sorted[0].begin;
-  *step = sorted[1].begin - sorted[0].begin;
+// Predicts by the last runs of the scope, if the front is one of them. They are sorted, because the
+// order of the threads is arbitrary.
+void ReadOrder::stride(uint32_t front, Forecast& forecast) const {
+  Run last[kStrideRuns];
+  uint32_t found = 0;
+  bool has_front = false;
+  for (uint32_t age = count_; age-- > 0 && found < kStrideRuns;) {
+    if (!forecast.covers(run(age))) continue;
+    last[found++] = run(age);
+    has_front |= age == front;
+  }
+  if (found < kStrideRuns || !has_front) return;
+  std::sort(last, last + kStrideRuns, [](const Run& a, const Run& b) { return a.begin < b.begin; });
+  const uint64_t length = last[0].end - last[0].begin;
+  const uint64_t step = last[1].begin - last[0].begin;
   for (uint32_t i = 1; i < kStrideRuns; ++i) {
-    if (sorted[i].end - sorted[i].begin != *length) return false;
-    if (sorted[i].begin - sorted[i - 1].begin != *step) return false;
+    if (last[i].end - last[i].begin != length) return;
+    if (last[i].begin - last[i - 1].begin != step) return;
   }
-  *last = sorted[kStrideRuns - 1].begin;
-  return *step > 0;
+  if (step == 0) return;
+  uint64_t begin = last[kStrideRuns - 1].begin;
+  while (forecast.scope_end() - begin > step && !forecast.full()) {
+    begin += step;
+    forecast.take(begin, begin + length);
+  }
 }
 
-template <uint32_t kRunsMax>
-uint32_t ReadOrderOf<kRunsMax>::predict(ByteRange range, bool is_sequential, uint64_t size_bytes,
-                                        uint64_t bytes_max, std::span<ByteRange> next) const {
+uint32_t ReadOrder::predict(ByteRange range, bool is_sequential, ByteRange scope,
+                            std::span<ByteRange> next) const {
   uint32_t front = 0;
   if (!find_front(range, &front)) return 0;
-  Forecast forecast(*this, front, size_bytes, bytes_max, next);
+  Forecast forecast(*this, front, scope, next);
   replay(front, forecast);
-  if (forecast.count() > 0) return forecast.count();
-  uint64_t length = 0, last = 0, step = 0;
-  if (front + kStrideRuns >= count_ && stride(&length, &last, &step)) {
-    for (uint64_t begin = last + step; begin < size_bytes && !forecast.full(); begin += step) {
-      forecast.take(begin, begin + length);
-    }
-  } else if (is_sequential) {
-    forecast.take(run(front).end, size_bytes);
-  }
+  if (forecast.count() == 0) stride(front, forecast);
+  if (forecast.count() == 0 && is_sequential) forecast.take(run(front).end, scope.end());
   return forecast.count();
 }
 
-template <uint32_t kRunsMax>
-uint32_t ReadOrderOf<kRunsMax>::recall(ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
-                                       std::span<ByteRange> next) const {
+uint32_t ReadOrder::recall(ByteRange range, ByteRange scope, std::span<ByteRange> next) const {
   uint32_t front = 0;
   if (!find_front(range, &front)) return 0;
-  Forecast forecast(*this, front, size_bytes, bytes_max, next);
+  Forecast forecast(*this, front, scope, next);
   replay(front, forecast);
   return forecast.count();
 }
 
-template <uint32_t kRunsMax>
-bool ReadOrderOf<kRunsMax>::continues(ByteRange range) const {
+bool ReadOrder::continues(ByteRange range) const {
   uint32_t front = 0;
   if (!find_front(range, &front)) return false;
   return range.offset >= run(front).begin + range.length_bytes;
 }
-
-template class ReadOrderOf<256>;
-template class ReadOrderOf<1024>;
 
 }  // namespace graphlane

@@ -1,4 +1,4 @@
-// ReadOrder: the order in which a file is read, and what comes next
+// ReadOrder: the order in which an address space is read, and what comes next
 // (CSMqGraph §3.3; the next sweep of an engine reads what the last one did).
 //
 //   reads   1 2 3 4 │ 7 8 9 │ 1 2 3 . . .
@@ -8,9 +8,9 @@
 //   next              after 3, last time: 4, then 7 8 9, then 1 2 3;
 //                     what other readers have read since is left out
 //
-// It predicts in this order:
+// A prediction lies within a scope: of one file, or of all. It is, in this order:
 //   - replay: what followed when this place was last read, skips and the next sweep included
-//   - stride: when the last runs have equal lengths and distances
+//   - stride: when the last runs of the scope have equal lengths and distances
 //   - sequential: the bytes behind the read, if the caller knows that the reads are sequential
 //
 // Threads: not thread-safe; the owner has a lock.
@@ -24,30 +24,27 @@
 
 namespace graphlane {
 
-// Remembers so many runs.
-template <uint32_t kRunsMax>
-class ReadOrderOf {
+class ReadOrder {
  public:
   // Adds a read (not empty) when it arrives.
   void add(ByteRange range);
 
-  // Predicts what follows the added `range`, into `next`: in order, none empty, all within
-  // `size_bytes` of the file. At most `bytes_max` bytes, and as many ranges as `next` has room
-  // for. Returns their number.
-  uint32_t predict(ByteRange range, bool is_sequential, uint64_t size_bytes, uint64_t bytes_max,
+  // Predicts what follows the added `range`, into `next`: in order, none empty, all within `scope`,
+  // as many as `next` has room for. Returns their number.
+  uint32_t predict(ByteRange range, bool is_sequential, ByteRange scope,
                    std::span<ByteRange> next) const;
 
   // As predict(), from replay alone: predicts only what was read before.
-  uint32_t recall(ByteRange range, uint64_t size_bytes, uint64_t bytes_max,
-                  std::span<ByteRange> next) const;
+  uint32_t recall(ByteRange range, ByteRange scope, std::span<ByteRange> next) const;
 
-  // Whether the added read continues earlier ones: at least `length_bytes` directly before it were
-  // read, too.
+  // Whether the added read continues a run: at least its length was read directly before it.
   bool continues(ByteRange range) const;
 
   void clear() { count_ = 0; }
 
  private:
+  // GraphChi: a window of each of 48 shards in each of 48 intervals.
+  static constexpr uint32_t kRunsMax = 2400;
   static constexpr uint32_t kRecentRuns = 8;      // a read may still adjoin these
   static constexpr uint64_t kGapMax = 1 << 20;    // bytes between what adjoins
   static constexpr uint64_t kPieceMax = 2 << 20;  // reads up to this are pieces of larger ones
@@ -76,15 +73,12 @@ class ReadOrderOf {
   void push(ByteRange range);
   bool find_front(ByteRange range, uint32_t* age) const;
   void replay(uint32_t front, Forecast& forecast) const;
-  bool stride(uint64_t* length, uint64_t* last, uint64_t* step) const;
+  void stride(uint32_t front, Forecast& forecast) const;
 
   uint64_t clock_ = 0;  // reads
   uint32_t first_ = 0;
   uint32_t count_ = 0;
   Run runs_[kRunsMax];
 };
-
-using ReadOrder = ReadOrderOf<256>;       // of one file
-using LongReadOrder = ReadOrderOf<1024>;  // of many: GraphChi's windows of its shards
 
 }  // namespace graphlane

@@ -6,29 +6,6 @@
 
 namespace graphlane {
 
-// The file's entry. A new file replaces the least recently read one, at a new base, so that the
-// order of the replaced file matches no file.
-const SequencePredictor::File& SequencePredictor::use(const Uuid& file_id) {
-  File* oldest = files_;
-  for (File& file : files_) {
-    if (file.base != 0 && file.file_id == file_id) {
-      file.last_used = ++use_count_;
-      return file;
-    }
-    if (file.last_used < oldest->last_used) oldest = &file;
-  }
-  last_base_ += kFileSpan;
-  *oldest = {.file_id = file_id, .base = last_base_, .last_used = ++use_count_};
-  return *oldest;
-}
-
-const SequencePredictor::File* SequencePredictor::at(uint64_t place) const {
-  for (const File& file : files_) {
-    if (file.base != 0 && place / kFileSpan == file.base / kFileSpan) return &file;
-  }
-  return nullptr;
-}
-
 void SequencePredictor::remove_pending(uint32_t index) {
   for (--pending_count_; index < pending_count_; ++index) pending_[index] = pending_[index + 1];
 }
@@ -90,48 +67,39 @@ void SequencePredictor::add_pending(ByteRange range) {
 }
 
 uint64_t SequencePredictor::arrive(const Uuid& file_id, ByteRange range) {
-  if (range.end() > kFileSpan || !lock_.lock_patiently()) return 0;
-  range.offset += use(file_id).base;
+  const PatternDetector::File file{.file_id = file_id};
+  const uint64_t place = patterns_.add_step(file, range);
+  if (place == 0 || !lock_.lock_patiently()) return 0;
   clock_ += range.length_bytes;
-  order_.add(range);
-  const uint64_t predicted_bytes = consume(range);
+  const uint64_t predicted_bytes = consume({.offset = place, .length_bytes = range.length_bytes});
   expire_late();
   verdict_.judge(kVerdictBytes, clock_);
   lock_.unlock();
   return predicted_bytes;
 }
 
-uint32_t SequencePredictor::follow(ByteRange range, bool guesses, std::span<ByteRange> next) const {
-  if (!guesses) return order_.recall(range, UINT64_MAX, UINT64_MAX, next);
-  return order_.predict(range, order_.continues(range), UINT64_MAX, UINT64_MAX, next);
-}
-
 uint32_t SequencePredictor::predict(const Uuid& file_id, ByteRange range, uint64_t size_bytes,
                                     uint64_t bytes_max, std::span<Prediction> next) {
-  if (range.end() > kFileSpan || !lock_.lock_patiently()) return 0;
-  const uint64_t base = use(file_id).base;
-  range.offset += base;
+  const PatternDetector::File file{.file_id = file_id};
+  Prediction found[kRangesMax];
+  const uint32_t found_count = patterns_.predict_files(file, range, size_bytes, found);
+  if (!lock_.lock_patiently()) return 0;
   uint64_t room = bytes_max - std::min(bytes_max, pending_bytes());
-  ByteRange ranges[kRangesMax];
-  const bool is_silent = verdict_.is_paused(clock_) || room == 0;
-  const uint32_t found = is_silent ? 0 : follow(range, /*guesses=*/size_bytes > 0, ranges);
+  if (verdict_.is_paused(clock_)) room = 0;
   uint32_t count = 0;
-  for (uint32_t i = 0; i < found && room > 0 && count < next.size(); ++i) {
-    ByteRange& wanted = ranges[i];
-    if (cut_predicted(&wanted)) continue;
-    const File* const file = at(wanted.offset);
-    if (file == nullptr) continue;
-    const uint64_t end = size_bytes > 0 && file->base == base ? base + size_bytes : wanted.end();
-    if (wanted.offset >= end) continue;
-    wanted.length_bytes = std::min(wanted.length_bytes, end - wanted.offset);
+  for (uint32_t i = 0; i < found_count && room > 0 && count < next.size(); ++i) {
+    Prediction& wanted = found[i];
+    ByteRange places{.offset = wanted.place, .length_bytes = wanted.range.length_bytes};
+    if (cut_predicted(&places)) continue;
     // A range prefetched in two pieces costs each disk two seeks.
-    if (wanted.length_bytes > room && (count > 0 || room < bytes_max / 2)) break;
-    wanted.length_bytes = std::min(wanted.length_bytes, room);
-    room -= wanted.length_bytes;
-    add_pending(wanted);
-    next[count++] = {
-        .file_id = file->file_id,
-        .range = {.offset = wanted.offset - file->base, .length_bytes = wanted.length_bytes}};
+    if (places.length_bytes > room && (count > 0 || room < bytes_max / 2)) break;
+    places.length_bytes = std::min(places.length_bytes, room);
+    room -= places.length_bytes;
+    add_pending(places);
+    next[count++] = {.file_id = wanted.file_id,
+                     .range = {.offset = wanted.range.offset + (places.offset - wanted.place),
+                               .length_bytes = places.length_bytes},
+                     .place = places.offset};
   }
   lock_.unlock();
   return count;

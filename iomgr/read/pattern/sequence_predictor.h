@@ -26,7 +26,7 @@
 #include "iomgr/base/futex.h"
 #include "iomgr/base/uuid.h"
 #include "iomgr/read/pattern/guess_verdict.h"
-#include "iomgr/read/pattern/read_order.h"
+#include "iomgr/read/pattern/pattern_detector.h"
 
 namespace graphlane {
 
@@ -48,10 +48,7 @@ void for_each_counter(const PrefetchStats& stats, Visit visit) {
 
 class SequencePredictor {
  public:
-  struct Prediction {
-    Uuid file_id;
-    ByteRange range;  // may end beyond the file
-  };
+  using Prediction = PatternDetector::Prediction;
 
   // A read (not empty) arrives. Returns how many of its bytes were predicted.
   uint64_t arrive(const Uuid& file_id, ByteRange range);
@@ -65,21 +62,14 @@ class SequencePredictor {
   PrefetchStats stats() const;
 
  private:
-  static constexpr uint32_t kFileCount = 256;
   static constexpr uint32_t kPendingMax = 64;
-  static constexpr uint32_t kRangesMax = 16;                // examined at a time
-  static constexpr uint64_t kFileSpan = uint64_t{1} << 44;  // between the bases of two files
+  static constexpr uint32_t kRangesMax = 16;  // examined at a time
   static constexpr uint64_t kVerdictBytes = uint64_t{32} << 20;
   static constexpr uint64_t kPatienceBytes = uint64_t{128} << 20;
   // Threads may read predictions out of order by so many. An older one was skipped, or was read
   // from the reader's memory (or the kernel's page cache over a mount).
   static constexpr uint64_t kLateMax = 4;
 
-  struct File {
-    Uuid file_id;
-    uint64_t base = 0;  // its offset among all files; 0: unused
-    uint32_t last_used = 0;
-  };
   // Predictions that are not read yet, in the order of the predictions.
   struct Pending {
     ByteRange range;
@@ -87,9 +77,6 @@ class SequencePredictor {
     uint64_t number = 0;
   };
 
-  const File& use(const Uuid& file_id);
-  const File* at(uint64_t place) const;
-  uint32_t follow(ByteRange range, bool guesses, std::span<ByteRange> next) const;
   uint64_t consume(ByteRange range);
   void expire_late();
   void expire_first();
@@ -98,16 +85,13 @@ class SequencePredictor {
   void add_pending(ByteRange range);
   void remove_pending(uint32_t index);
 
+  PatternDetector patterns_;
   FutexLock lock_;        // guards the members below
   uint64_t clock_ = 0;    // bytes read
   GuessVerdict verdict_;  // on bytes
-  uint32_t use_count_ = 0;
   uint32_t pending_count_ = 0;
-  uint64_t last_base_ = 0;
   uint64_t last_number_ = 0;
   Pending pending_[kPendingMax];
-  LongReadOrder order_;
-  File files_[kFileCount];
 
   // Relaxed: counts.
   std::atomic<uint64_t> prefetched_bytes_{0};

@@ -24,17 +24,19 @@ class PrefetchTrackerTest : public ::testing::Test {
   }
   // Reads, MiB by MiB.
   void read(const Uuid& file_id, uint64_t begin, uint64_t end) {
-    for (uint64_t at = begin; at < end; at += kMiB) table_->arrive(file(file_id), {at, kMiB});
+    for (uint64_t at = begin; at < end; at += kMiB) prefetches_->arrive(file(file_id), {at, kMiB});
   }
   // The predicted range after a read of the first MiB.
   ByteRange next(const Uuid& file_id) {
     PrefetchTracker::Forecast forecast;
-    const bool expects = table_->predict(file(file_id), {0, kMiB}, /*is_sequential=*/false,
-                                         /*urgent=*/true, kMiB, kFileBytes, &forecast);
+    const bool expects = prefetches_->predict(file(file_id), {0, kMiB}, /*is_sequential=*/false,
+                                              /*urgent=*/true, kMiB, kFileBytes, &forecast);
     return expects ? forecast.ranges[0] : ByteRange{};
   }
 
-  const std::unique_ptr<PrefetchTracker> table_ = std::make_unique<PrefetchTracker>();
+  const std::unique_ptr<PatternDetector> patterns_ = std::make_unique<PatternDetector>();
+  const std::unique_ptr<PrefetchTracker> prefetches_ =
+      std::make_unique<PrefetchTracker>(*patterns_);
   const StripeMap map_;
   const PartFiles parts_;
 };
@@ -58,31 +60,31 @@ TEST_F(PrefetchTrackerTest, RemembersTheOrderOfEachShard) {
 TEST_F(PrefetchTrackerTest, AFramePassedBeforeItArrivesIsReleased) {
   const Uuid id = Uuid::random();
   read(id, 0, kMiB);
-  table_->hold(file(id).key(1), 0);
-  table_->hold(file(id).key(2), 0);
-  table_->pass(file(id), {kMiB, kMiB});
-  EXPECT_EQ(table_->stats().used, 1u);
-  table_->keep(file(id).key(1), Pin{});
-  table_->keep(file(id).key(2), Pin{});
-  EXPECT_EQ(table_->stats().fetched, 2u);
-  table_->pass(file(id), {kMiB, 2 * kMiB});
-  EXPECT_EQ(table_->stats().used, 2u) << "the second one only";
+  prefetches_->hold(file(id).key(1), 0);
+  prefetches_->hold(file(id).key(2), 0);
+  prefetches_->pass(file(id), {kMiB, kMiB});
+  EXPECT_EQ(prefetches_->stats().used, 1u);
+  prefetches_->keep(file(id).key(1), Pin{});
+  prefetches_->keep(file(id).key(2), Pin{});
+  EXPECT_EQ(prefetches_->stats().fetched, 2u);
+  prefetches_->pass(file(id), {kMiB, 2 * kMiB});
+  EXPECT_EQ(prefetches_->stats().used, 2u) << "the second one only";
 }
 
 // Where most of a file is cached, a missing range is prefetched early.
 TEST_F(PrefetchTrackerTest, AnEarlyPrefetchDoesNotExpireBeforeItIsDue) {
   const Uuid id = Uuid::random();
   read(id, 0, kMiB);
-  table_->hold(file(id).key(14), 0);
-  table_->hold(file(id).key(15), 200 * kMiB);
+  prefetches_->hold(file(id).key(14), 0);
+  prefetches_->hold(file(id).key(15), 200 * kMiB);
   for (int i = 0; i < 10; ++i) {
     read(id, 0, 14 * kMiB);
-    table_->pass(file(id), {0, kMiB});
+    prefetches_->pass(file(id), {0, kMiB});
   }
-  EXPECT_EQ(table_->stats().unused, 1u);
+  EXPECT_EQ(prefetches_->stats().unused, 1u);
   for (int i = 0; i < 10; ++i) read(id, 0, 14 * kMiB);
-  table_->pass(file(id), {0, kMiB});
-  EXPECT_EQ(table_->stats().unused, 2u) << "unused";
+  prefetches_->pass(file(id), {0, kMiB});
+  EXPECT_EQ(prefetches_->stats().unused, 2u) << "unused";
 }
 
 }  // namespace

@@ -1,0 +1,94 @@
+// PatternDetector: how programs read their files, and what they read next (CSMqGraph §3.3).
+//
+//   streams   ░░██████▓░░░   ░░░███▓░░     stretches that are being read in ascending order
+//                                          (read_stream.h): does this read belong to one?
+//   order     A ████  B ████  A ██ ...     runs, the oldest first (read_order.h): what came next
+//                                          when this place was last read?
+//
+// All files are one long file to both, each file far behind the one before. So the order tells what
+// comes next in a file, and also which file comes next: an engine that keeps its data in many short
+// files sweeps them in the same order every time.
+//
+// It only answers. prefetch_tracker.h and file_sweeps.h prefetch, and judge the answers by their use.
+//
+// Threads: everything is safe from any thread, under one lock that is held for a scan of the
+// order. A signal handler that cannot have the lock gets the answer no, or none.
+// No allocation, no exceptions: the preload library uses this too.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "iomgr/base/futex.h"
+#include "iomgr/base/uuid.h"
+#include "iomgr/read/pattern/read_order.h"
+#include "iomgr/read/pattern/read_stream.h"
+#include "iomgr/volume/stub/stripe.h"
+
+namespace graphlane {
+
+class PatternDetector {
+ public:
+  struct File {
+    Uuid file_id;
+    uint64_t generation = 0;  // another one is another file; 0 where only the place counts
+  };
+  struct Prediction {
+    Uuid file_id;
+    ByteRange range;
+    uint64_t place = 0;  // of the range among all files
+  };
+
+  // A read (not empty) arrives. Returns whether it belongs to a stream.
+  bool observe(const File& file, ByteRange range);
+
+  // Adds a step of a sweep (not empty) to the order, when it arrives. Small reads make no steps:
+  // they would replace what a sweep needs. Returns the step's place among all files; 0: not added.
+  uint64_t add_step(const File& file, ByteRange step);
+
+  // Predicts what follows the added step in its file, within `size_bytes`. Returns how many ranges,
+  // in order, none empty. `is_sequential` allows the bytes behind the step.
+  uint32_t predict_file(const File& file, ByteRange step, bool is_sequential, uint64_t size_bytes,
+                        std::span<ByteRange> next);
+  // As predict_file(), in all files, at most kRangesMax. `size_bytes` of this file allows guesses at
+  // what was never read; 0: none. The bytes behind the step are such a guess, if those before it
+  // were just read: a window of a shard is part of a stream, but other shards come next.
+  uint32_t predict_files(const File& file, ByteRange step, uint64_t size_bytes,
+                         std::span<Prediction> next);
+
+ private:
+  static constexpr uint32_t kFileCount = 256;
+  static constexpr uint32_t kStreamCount = 64;  // GraphChi: a window of each of its shards
+  static constexpr uint32_t kRangesMax = 16;
+  static constexpr uint64_t kFileBytesMax = uint64_t{1} << 44;  // no answers beyond
+  static constexpr uint64_t kFileSpan = 2 * kFileBytesMax;      // between the bases of two files
+  static constexpr uint64_t kSlackReads = 16;  // how far out of order, in lengths of a read
+  static constexpr uint32_t kReadsMin = 2;     // make a stream
+
+  struct Slot {
+    File file;
+    uint64_t base = 0;  // its offset among all files
+    uint32_t last_used = 0;
+    bool used = false;
+  };
+  struct Stream {
+    ReadStream reads;  // among all files
+    uint32_t last_used = 0;
+    bool used = false;
+  };
+
+  const Slot& use(const File& file);
+  const Slot* slot_at(uint64_t place) const;
+  Stream* find_stream(ByteRange range);
+  void forget_all();
+
+  FutexLock lock_;  // guards the members below
+  uint32_t clock_ = 0;
+  uint32_t newest_ = 0;  // the slot that was used last
+  uint64_t last_base_ = 0;
+  Stream streams_[kStreamCount];
+  Slot slots_[kFileCount];
+  ReadOrder order_;
+};
+
+}  // namespace graphlane
