@@ -16,7 +16,7 @@
 #include "cli/command.h"
 #include "iomgr/base/size.h"
 #include "iomgr/read/extent_cache.h"
-#include "iomgr/read/pattern/sequence_predictor.h"
+#include "iomgr/read/file_sweeps.h"
 #include "iomgr/server/shared_cache.h"
 #include "iomgr/server/volume_server.h"
 #include "iomgr/volume/mount_table.h"
@@ -196,7 +196,7 @@ void print_cache(const Json& stats) {
 }
 
 // Prints prefetches into the page cache for files that are swept in turn
-// (iomgr/read/pattern/sequence_predictor.h).
+// (iomgr/read/file_sweeps.h).
 void print_sweeps(const Json& stats) {
   const Json& sweeps = stats.at_or_null("sweeps");
   if (number(sweeps, "prefetched_bytes") == 0) return;

@@ -51,13 +51,13 @@ bool ConvoyScheduler::is_first(const Reader& reader, uint64_t offset, uint64_t r
   });
 }
 
-bool ConvoyScheduler::is_in_front(const Reader& reader, uint64_t offset, uint64_t reach_bytes) {
+bool ConvoyScheduler::leads(const Reader& reader, uint64_t offset, uint64_t reach_bytes) {
   const uint64_t now = monotonic_ns();
   const FutexLockGuard guard(lock_);
   return is_first(reader, offset, reach_bytes, now);
 }
 
-uint32_t ConvoyScheduler::front_count(const Reader& reader, uint64_t reach_bytes) {
+uint32_t ConvoyScheduler::leader_count(const Reader& reader, uint64_t reach_bytes) {
   const uint64_t now = monotonic_ns();
   const FutexLockGuard guard(lock_);
   uint32_t count = 0;

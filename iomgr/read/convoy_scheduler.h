@@ -2,12 +2,12 @@
 // piece by piece, each piece after the one before.
 //
 //   file    ░░░░░░░░░▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░░░▓▓▓▓▓░░░░░░
-//                    ▲ in front                   ▲ behind, by less than `reach_bytes`
+//                    ▲ leads                      ▲ follows, within `reach_bytes`
 //
 // An engine's threads each take the next block of a file. Served all at once, they make a disk
 // seek from block to block. Served one after the other, the disk reads on, and each thread
-// computes on its block while the others get theirs. In front is the reader of the lowest offset.
-// A reader that is more than `reach_bytes` higher is independent of it.
+// computes on its block while the others get theirs. The reader of the lowest offset leads. A reader
+// that is more than `reach_bytes` higher is independent of it, and may lead others.
 //
 // A reader is a thread. Its place is its last request, until it asks elsewhere or is idle
 // because it computes. A reader waits for a bounded time only.
@@ -53,32 +53,32 @@ class ConvoyScheduler {
    public:
     // Thread 0 has no known place, nor has any thread beyond kReadersMax: it always leads.
     Turn(ConvoyScheduler& turns, const Uuid& file_id, uint32_t thread, ByteRange range)
-        : turns_(turns), offset_(range.offset), reader_(turns.begin(file_id, thread, range)) {}
-    ~Turn() { turns_.end(reader_); }
+        : scheduler_(turns), offset_(range.offset), reader_(turns.begin(file_id, thread, range)) {}
+    ~Turn() { scheduler_.end(reader_); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
-    bool is_in_front(uint64_t reach_bytes) const {
-      return reader_ == nullptr || turns_.is_in_front(*reader_, offset_, reach_bytes);
+    bool leads(uint64_t reach_bytes) const {
+      return reader_ == nullptr || scheduler_.leads(*reader_, offset_, reach_bytes);
     }
     // How many of the file's readers lead.
-    uint32_t front_count(uint64_t reach_bytes) const {
-      return reader_ == nullptr ? 1 : turns_.front_count(*reader_, reach_bytes);
+    uint32_t leader_count(uint64_t reach_bytes) const {
+      return reader_ == nullptr ? 1 : scheduler_.leader_count(*reader_, reach_bytes);
     }
     // Waits until this reader leads, or ready(). Between two times of leading a reader waits while
     // the others read at most 512 MiB.
     template <class Ready>
     void await(uint64_t reach_bytes, Ready ready) const {
       for (;;) {
-        const uint64_t seen_bytes = turns_.asked_bytes_.load(std::memory_order_relaxed);
-        const uint32_t seen_step = turns_.step_.load(std::memory_order_acquire);
-        if (is_in_front(reach_bytes)) return turns_.reset_patience(reader_);
-        if (ready() || !turns_.wait(*reader_, seen_step, seen_bytes)) return;
+        const uint64_t seen_bytes = scheduler_.asked_bytes_.load(std::memory_order_relaxed);
+        const uint32_t seen_step = scheduler_.step_.load(std::memory_order_acquire);
+        if (leads(reach_bytes)) return scheduler_.reset_patience(reader_);
+        if (ready() || !scheduler_.wait(*reader_, seen_step, seen_bytes)) return;
       }
     }
 
    private:
-    ConvoyScheduler& turns_;
+    ConvoyScheduler& scheduler_;
     const uint64_t offset_;
     Reader* const reader_;
   };
@@ -87,8 +87,8 @@ class ConvoyScheduler {
   bool is_first(const Reader& reader, uint64_t offset, uint64_t reach_bytes, uint64_t now_ns) const;
   Reader* begin(const Uuid& file_id, uint32_t thread, ByteRange range);
   void end(Reader* reader);
-  bool is_in_front(const Reader& reader, uint64_t offset, uint64_t reach_bytes);
-  uint32_t front_count(const Reader& reader, uint64_t reach_bytes);
+  bool leads(const Reader& reader, uint64_t offset, uint64_t reach_bytes);
+  uint32_t leader_count(const Reader& reader, uint64_t reach_bytes);
   void reset_patience(Reader* reader);
   bool wait(Reader& reader, uint32_t seen_step, uint64_t seen_bytes);
 

@@ -158,7 +158,7 @@ std::optional<size_t> ExtentCache::read(const ExtentFile& file, ByteRange range,
 
 std::optional<size_t> ExtentCache::read_in_turn(const ExtentFile& file, uint32_t thread,
                                                 ByteRange range, void* buffer, IoEngine& engine) {
-  const ConvoyScheduler::Turn turn(turns_, file.file_id, thread, range);
+  const ConvoyScheduler::Turn turn(convoys_, file.file_id, thread, range);
   return read_step(file, range, buffer, engine, &turn);
 }
 
@@ -233,8 +233,8 @@ void ExtentCache::begin_ahead(const Step& step, bool urgent) {
   uint64_t reach = ahead_.reach_bytes();
   if (!step.range || reach == 0) return;
   if (step.turn != nullptr) {
-    if (!step.turn->is_in_front(turn_reach_)) return;
-    reach /= std::max(step.turn->front_count(turn_reach_), 1u);
+    if (!step.turn->leads(turn_reach_)) return;
+    reach /= std::max(step.turn->leader_count(turn_reach_), 1u);
   }
   const DeviceSet idle = step.engine.idle_devices();
   if (idle == 0) return;

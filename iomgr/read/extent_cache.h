@@ -184,7 +184,7 @@ class ExtentCache {
   KeptFrames kept_{kExtentFrameBytes};
   PatternDetector patterns_;
   PrefetchTracker prefetches_{patterns_};
-  ConvoyScheduler turns_;
+  ConvoyScheduler convoys_;
   ReadAhead ahead_;
   ExtentReader reader_{kept_, ahead_, prefetches_, budget_};
 };

@@ -167,7 +167,7 @@ void ExtentReader::reserve(const ExtentRequest& request, uint64_t frame_index, E
   Reservation reservation = request.cache->reserve(key, admission(request, frame_index));
   if (reservation.kind == Reservation::Kind::kFill) {
     request.cache.claim(reservation.fill);
-    if (!wanted) prefetches_.hold(key, frame_index * kExtentFrameBytes - request.range.end());
+    if (!wanted) prefetches_.add(key, frame_index * kExtentFrameBytes - request.range.end());
     batch.add_fill(file.frame_range(frame_index), std::move(reservation.fill));
     return;
   }
@@ -218,7 +218,7 @@ void ExtentReader::end_fetch(const ExtentRequest& request, ExtentBatch& batch, i
       request.cache.leave(fill, length);
       Pin pin = fill.publish(length);
       fetched += length;
-      if (!wanted) prefetches_.keep(file.key(index), std::move(pin));
+      if (!wanted) prefetches_.complete(file.key(index), std::move(pin));
     }
   }
   fetched_bytes_.fetch_add(fetched, relaxed);

@@ -8,6 +8,11 @@
 namespace graphlane {
 namespace {
 
+// Also of the last one, which may be shorter.
+ByteRange whole_frame(uint64_t frame_index) {
+  return {.offset = frame_index * kExtentFrameBytes, .length_bytes = kExtentFrameBytes};
+}
+
 PatternDetector::File pattern_file(const ExtentFile& file) {
   return {.file_id = file.file_id, .generation = file.generation};
 }
@@ -27,8 +32,8 @@ PrefetchTracker::Entry* PrefetchTracker::begin_entry(const ExtentFile& file) {
   entry.file_id = file.file_id;
   entry.generation = file.generation;
   entry.used = true;
-  entry.clock = entry.longest = entry.next_look = 0;
-  entry.verdict = {};
+  entry.longest = entry.next_look = 0;
+  entry.ledger.reset();
   entry.hint_count = 0;
   return &entry;
 }
@@ -36,7 +41,7 @@ PrefetchTracker::Entry* PrefetchTracker::begin_entry(const ExtentFile& file) {
 PrefetchTracker::Entry* PrefetchTracker::use(const ExtentFile& file) {
   ++clock_;
   for (Entry& entry : entries_) {
-    if (entry.held_count > 0 && clock_ - entry.last_used > kIdleMax) let_go(entry);
+    if (!entry.ledger.is_empty() && clock_ - entry.last_used > kIdleMax) let_go(entry);
   }
   Entry* entry = find(file.file_id, file.generation);
   if (entry == nullptr) entry = begin_entry(file);
@@ -59,64 +64,38 @@ void PrefetchTracker::cut_hints(Entry& entry, ByteRange range) {
   entry.hint_count = kept;
 }
 
-// Releases the held frames that satisfy the predicate. Returns how many.
-template <class Predicate>
-uint32_t PrefetchTracker::release_if(Entry& entry, Predicate predicate) {
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < entry.held_count; ++i) {
-    if (predicate(entry.held[i])) {
-      entry.held[i].pin.release();
-      continue;
-    }
-    if (kept != i) entry.held[kept] = std::move(entry.held[i]);
-    ++kept;
-  }
-  const uint32_t released = entry.held_count - kept;
-  entry.held_count = kept;
-  return released;
-}
-
-void PrefetchTracker::give_up_late(Entry& entry) {
+void PrefetchTracker::expire_late(Entry& entry) {
   const uint64_t patience = kPatienceBytes + kLateReads * entry.longest;
-  const uint32_t late = release_if(entry, [&](const Held& held) {
-    if (entry.clock <= held.due + patience) return false;
-    cut_hints(entry,
-              {.offset = held.frame_index * kExtentFrameBytes, .length_bytes = kExtentFrameBytes});
-    return true;
-  });
-  entry.verdict.add_wrong(late);
-  unused_.fetch_add(late, relaxed);
+  const PrefetchLedger::Expired late =
+      entry.ledger.expire(patience, [&](ByteRange frame) { cut_hints(entry, frame); });
+  unused_.fetch_add(late.items, relaxed);
 }
 
-void PrefetchTracker::let_go(Entry& entry) {
-  unused_.fetch_add(entry.held_count, relaxed);
-  release_if(entry, [](const Held&) { return true; });
-}
+void PrefetchTracker::let_go(Entry& entry) { unused_.fetch_add(entry.ledger.clear(), relaxed); }
 
 void PrefetchTracker::arrive(const ExtentFile& file, ByteRange range) {
   (void)patterns_.add_step(pattern_file(file), range);
   if (!lock_.lock_patiently()) return;
   Entry* const entry = use(file);
-  entry->clock += range.length_bytes;
+  entry->ledger.advance(range.length_bytes);
   entry->longest = std::max(entry->longest - entry->longest / 16, range.length_bytes);
   cut_hints(*entry, range);
   lock_.unlock();
 }
 
+// A frame is used once a read has passed its end.
 void PrefetchTracker::pass(const ExtentFile& file, ByteRange range) {
   if (!lock_.lock_patiently()) return;
   Entry* const entry = find(file.file_id, file.generation);
-  if (entry != nullptr && entry->held_count > 0) {
+  if (entry != nullptr && !entry->ledger.is_empty()) {
     const bool to_end = range.end() >= file.size_bytes;
     const uint64_t begin = range.offset / kExtentFrameBytes;
     const uint64_t end = (range.end() + (to_end ? kExtentFrameBytes - 1 : 0)) / kExtentFrameBytes;
-    const uint32_t used = release_if(*entry, [&](const Held& held) {
-      return held.frame_index >= begin && held.frame_index < end;
-    });
-    entry->verdict.add_right(used);
-    used_.fetch_add(used, relaxed);
-    give_up_late(*entry);
-    entry->verdict.judge(kVerdictFrames, entry->clock);
+    const PrefetchLedger::Taken used = entry->ledger.take(
+        {.offset = begin * kExtentFrameBytes, .length_bytes = (end - begin) * kExtentFrameBytes});
+    used_.fetch_add(used.items, relaxed);
+    expire_late(*entry);
+    entry->ledger.judge(kVerdictBytes);
   }
   lock_.unlock();
 }
@@ -126,15 +105,15 @@ bool PrefetchTracker::predict(const ExtentFile& file, ByteRange range, bool is_s
                               Forecast* forecast) {
   if (!lock_.lock_patiently()) return false;
   Entry* const entry = find(file.file_id, file.generation);
-  const bool looks = entry != nullptr && !entry->verdict.is_paused(entry->clock) &&
-                     (urgent || entry->clock >= entry->next_look);
+  const bool looks = entry != nullptr && !entry->ledger.is_paused() &&
+                     (urgent || entry->ledger.clock() >= entry->next_look);
   if (looks) {
     const uint64_t step = std::max(step_bytes, entry->longest);
     forecast->window_bytes = std::min(2 * step, reach_bytes);
     forecast->step_bytes = forecast->window_bytes / 2;
     forecast->count = entry->hint_count;
     std::copy_n(entry->hints, entry->hint_count, forecast->ranges);
-    entry->next_look = entry->clock + step / 4;
+    entry->next_look = entry->ledger.clock() + step / 4;
   }
   lock_.unlock();
   if (!looks) return false;
@@ -158,32 +137,23 @@ void PrefetchTracker::hint(const ExtentFile& file, ByteRange range, uint64_t rea
   lock_.unlock();
 }
 
-PrefetchTracker::Held* PrefetchTracker::find_held(Entry& entry, uint64_t frame_index) {
-  Held* const end = entry.held + entry.held_count;
-  Held* const found = std::find_if(
-      entry.held, end, [&](const Held& each) { return each.frame_index == frame_index; });
-  return found != end ? found : nullptr;
-}
-
-void PrefetchTracker::hold(const FrameKey& key, uint64_t distance_bytes, Pin pin) {
+void PrefetchTracker::add(const FrameKey& key, uint64_t distance_bytes, Pin pin) {
   if (!lock_.lock_patiently()) return;
   Entry* const entry = find(key.file_id, key.generation);
-  if (entry != nullptr && entry->held_count < kAheadMax &&
-      find_held(*entry, key.frame_index) == nullptr) {
-    entry->held[entry->held_count++] = {.frame_index = key.frame_index,
-                                        .due = entry->clock + distance_bytes,
-                                        .pin = std::move(pin)};
+  const ByteRange frame = whole_frame(key.frame_index);
+  if (entry != nullptr && !entry->ledger.is_full() && entry->ledger.find(frame.offset) == nullptr) {
+    entry->ledger.add(frame, distance_bytes, std::move(pin));
   }
   lock_.unlock();
 }
 
 // A reader that waited for the frame may have passed it already.
-void PrefetchTracker::keep(const FrameKey& key, Pin pin) {
+void PrefetchTracker::complete(const FrameKey& key, Pin pin) {
   fetched_.fetch_add(1, relaxed);
   if (!lock_.lock_patiently()) return;
   if (Entry* const entry = find(key.file_id, key.generation)) {
-    Held* const held = find_held(*entry, key.frame_index);
-    if (held != nullptr) held->pin = std::move(pin);
+    PrefetchLedger::Item* const item = entry->ledger.find(whole_frame(key.frame_index).offset);
+    if (item != nullptr) item->pin = std::move(pin);
   }
   lock_.unlock();
 }

@@ -16,8 +16,8 @@
 #include "iomgr/base/futex.h"
 #include "iomgr/cache/cache.h"
 #include "iomgr/read/extent_file.h"
-#include "iomgr/read/pattern/guess_verdict.h"
 #include "iomgr/read/pattern/pattern_detector.h"
+#include "iomgr/read/prefetch_ledger.h"
 
 namespace graphlane {
 
@@ -31,7 +31,7 @@ struct AheadStats {
 class PrefetchTracker {
  public:
   // The most prefetched frames of one file.
-  static constexpr uint32_t kAheadMax = 128;
+  static constexpr uint32_t kAheadMax = PrefetchLedger::kItemsMax;
   static constexpr uint32_t kRangesMax = 16;
 
   // The ranges expected next, in order. A prefetch keeps `window_bytes` of them in memory, and
@@ -61,9 +61,9 @@ class PrefetchTracker {
 
   // Adds a frame that is due after so many bytes: with a pin if it is in memory already, without
   // one if its prefetch starts now.
-  void hold(const FrameKey& key, uint64_t distance_bytes, Pin pin = {});
-  // The prefetch has ended: holds the frame, unless a read has passed it meanwhile.
-  void keep(const FrameKey& key, Pin pin);
+  void add(const FrameKey& key, uint64_t distance_bytes, Pin pin = {});
+  // The prefetch has ended. Pins the frame, unless a read has passed it meanwhile.
+  void complete(const FrameKey& key, Pin pin);
 
   // Releases all frames.
   void clear();
@@ -77,37 +77,26 @@ class PrefetchTracker {
   static constexpr uint64_t kPatienceBytes = kAheadMax / 2 * kExtentFrameBytes;
   static constexpr uint32_t kLateReads = 8;
   static constexpr uint32_t kHintsMax = 8;
-  static constexpr uint32_t kVerdictFrames = 64;  // before guesses are judged
+  static constexpr uint64_t kVerdictBytes = 64 * kExtentFrameBytes;  // before guesses are judged
 
-  struct Held {
-    uint64_t frame_index = 0;
-    uint64_t due = 0;  // on the file's clock
-    Pin pin;           // empty: in flight
-  };
   struct Entry {
     Uuid file_id;
     uint64_t generation = 0;
     bool used = false;
     uint32_t last_used = 0;
-    uint64_t clock = 0;      // bytes that arrived
     uint64_t longest = 0;    // the longest read recently
-    uint64_t next_look = 0;  // on the clock
-    GuessVerdict verdict;    // on frames
-    uint32_t held_count = 0;
+    uint64_t next_look = 0;  // on the ledger's clock
     uint32_t hint_count = 0;
     ByteRange hints[kHintsMax];  // in the order of arrival, none empty
-    Held held[kAheadMax];
+    PrefetchLedger ledger;       // a frame each
   };
 
   Entry* find(const Uuid& file_id, uint64_t generation);
   Entry* begin_entry(const ExtentFile& file);
   Entry* use(const ExtentFile& file);
-  static Held* find_held(Entry& entry, uint64_t frame_index);
   void cut_hints(Entry& entry, ByteRange range);
-  void give_up_late(Entry& entry);
+  void expire_late(Entry& entry);
   void let_go(Entry& entry);
-  template <class Predicate>
-  uint32_t release_if(Entry& entry, Predicate predicate);
 
   PatternDetector& patterns_;
   FutexLock lock_;  // guards the members below

@@ -95,7 +95,7 @@ uint64_t ReadAhead::missing_frames(const ExtentFile& file,
     if (cache.contains(key)) continue;
     Reservation reservation = join(key);
     if (reservation.kind == Reservation::Kind::kHit) {
-      prefetches_->hold(key, walk.distance_bytes(), std::move(reservation.pin));
+      prefetches_->add(key, walk.distance_bytes(), std::move(reservation.pin));
     }
     const bool begun = reservation.kind != Reservation::Kind::kBypass;
     const bool ours = is_on(file, walk.index(), devices);
@@ -137,7 +137,7 @@ bool ReadAhead::fill(const ExtentFile& file, Walk& walk, DeviceSet devices, Fram
     batch.pieces[batch.count] = {.range = file.frame_range(index),
                                  .buffer = reservation.fill.bytes().data()};
     batch.fills[batch.count++] = std::move(reservation.fill);
-    prefetches_->hold(key, walk.distance_bytes());
+    prefetches_->add(key, walk.distance_bytes());
     --*left;
   }
   return false;
@@ -169,7 +169,7 @@ void ReadAhead::Batch::on_done(int error) {
     const ByteRange& range = pieces[i].range;
     const uint64_t length = std::min(range.length_bytes, size_bytes - range.offset);
     key.frame_index = range.offset / kExtentFrameBytes;
-    owner->prefetches_->keep(key, fills[i].publish(length));
+    owner->prefetches_->complete(key, fills[i].publish(length));
     fetched += length;
   }
   owner->fetched_bytes_.fetch_add(fetched, std::memory_order_relaxed);

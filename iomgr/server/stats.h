@@ -9,7 +9,7 @@
 //   preloaded       iomgr/server/client_counts.h
 //   cache           iomgr/read/extent_cache.h
 //   shared          iomgr/server/shared_cache.h
-//   sweeps          iomgr/read/pattern/sequence_predictor.h
+//   sweeps          iomgr/read/file_sweeps.h
 //   checksums       blocks, iomgr/volume/sum/part_sums.h
 #pragma once
 
@@ -19,7 +19,7 @@
 
 #include "iomgr/io/lanes.h"
 #include "iomgr/read/extent_cache.h"
-#include "iomgr/read/pattern/sequence_predictor.h"
+#include "iomgr/read/file_sweeps.h"
 #include "iomgr/server/client_counts.h"
 #include "iomgr/server/shared_cache.h"
 

@@ -19,96 +19,96 @@ class ConvoySchedulerTest : public ::testing::Test {
   using Turn = ConvoyScheduler::Turn;
   std::unique_ptr<Turn> ask(uint32_t thread, uint64_t offset) { return ask(thread, offset, kFile); }
   std::unique_ptr<Turn> ask(uint32_t thread, uint64_t offset, const Uuid& file_id) {
-    return std::make_unique<Turn>(turns_, file_id, thread, ByteRange{offset, kMiB});
+    return std::make_unique<Turn>(scheduler_, file_id, thread, ByteRange{offset, kMiB});
   }
   const Uuid kFile = Uuid::random(), kOther = Uuid::random();
-  ConvoyScheduler turns_;
+  ConvoyScheduler scheduler_;
 };
 
 TEST_F(ConvoySchedulerTest, TheFirstReaderOfTheFileLeads) {
-  const auto behind = ask(2, 24 * kMiB);
-  EXPECT_TRUE(behind->is_in_front(kReach));
-  const auto front = ask(1, 0);
-  EXPECT_TRUE(front->is_in_front(kReach));
-  EXPECT_FALSE(behind->is_in_front(kReach));
-  EXPECT_EQ(behind->front_count(kReach), 1u);
-  EXPECT_EQ(behind->front_count(0), 2u) << "where nobody waits";
+  const auto follower = ask(2, 24 * kMiB);
+  EXPECT_TRUE(follower->leads(kReach));
+  const auto leader = ask(1, 0);
+  EXPECT_TRUE(leader->leads(kReach));
+  EXPECT_FALSE(follower->leads(kReach));
+  EXPECT_EQ(follower->leader_count(kReach), 1u);
+  EXPECT_EQ(follower->leader_count(0), 2u) << "where nobody waits";
 }
 
 TEST_F(ConvoySchedulerTest, AFarTrailingReaderLeadsItself) {
-  const auto front = ask(1, 0);
-  EXPECT_FALSE(ask(2, kReach)->is_in_front(kReach));
+  const auto leader = ask(1, 0);
+  EXPECT_FALSE(ask(2, kReach)->leads(kReach));
   const auto alone = ask(2, kReach + 1);
-  EXPECT_TRUE(alone->is_in_front(kReach));
-  EXPECT_EQ(alone->front_count(kReach), 2u);
+  EXPECT_TRUE(alone->leads(kReach));
+  EXPECT_EQ(alone->leader_count(kReach), 2u);
 }
 
 TEST_F(ConvoySchedulerTest, ReadersAtOnePlaceBothLead) {
   const auto one = ask(1, kMiB), other = ask(2, kMiB);
-  EXPECT_TRUE(one->is_in_front(kReach));
-  EXPECT_TRUE(other->is_in_front(kReach));
+  EXPECT_TRUE(one->leads(kReach));
+  EXPECT_TRUE(other->leads(kReach));
 }
 
 TEST_F(ConvoySchedulerTest, EachFileHasItsOwn) {
-  const auto front = ask(1, 0, kOther);
+  const auto leader = ask(1, 0, kOther);
   const auto alone = ask(2, kMiB);
-  EXPECT_TRUE(alone->is_in_front(kReach));
-  EXPECT_EQ(alone->front_count(0), 1u);
+  EXPECT_TRUE(alone->leads(kReach));
+  EXPECT_EQ(alone->leader_count(0), 1u);
 }
 
 TEST_F(ConvoySchedulerTest, AReaderThatMovesAwayNoLongerLeads) {
   ask(1, 0);
-  const auto behind = ask(2, 24 * kMiB);
+  const auto follower = ask(2, 24 * kMiB);
   const auto beyond = ask(1, 48 * kMiB);
-  EXPECT_TRUE(behind->is_in_front(kReach));
-  EXPECT_FALSE(beyond->is_in_front(kReach));
+  EXPECT_TRUE(follower->leads(kReach));
+  EXPECT_FALSE(beyond->leads(kReach));
 }
 
 TEST_F(ConvoySchedulerTest, AnIdleReaderNoLongerLeads) {
-  std::optional<Turn> front(std::in_place, turns_, kFile, 1, ByteRange{0, kMiB});
-  const auto behind = ask(2, kMiB);
-  EXPECT_FALSE(behind->is_in_front(kReach));
-  front.reset();
-  behind->await(kReach, [] { return false; });
-  EXPECT_TRUE(behind->is_in_front(kReach));
-  EXPECT_EQ(behind->front_count(0), 1u);
+  std::optional<Turn> leader(std::in_place, scheduler_, kFile, 1, ByteRange{0, kMiB});
+  const auto follower = ask(2, kMiB);
+  EXPECT_FALSE(follower->leads(kReach));
+  leader.reset();
+  follower->await(kReach, [] { return false; });
+  EXPECT_TRUE(follower->leads(kReach));
+  EXPECT_EQ(follower->leader_count(0), 1u);
 }
 
 // Asynchronous reads look so.
 TEST_F(ConvoySchedulerTest, PiecesOfOneReaderDoNotWaitForEachOther) {
   const auto first = ask(1, 0), second = ask(1, kMiB);
-  EXPECT_TRUE(second->is_in_front(kReach));
+  EXPECT_TRUE(second->leads(kReach));
 }
 
 TEST_F(ConvoySchedulerTest, ThreadZeroAlwaysLeads) {
   const auto unknown = ask(0, 0), other = ask(2, kMiB);
-  EXPECT_TRUE(other->is_in_front(kReach));
-  EXPECT_TRUE(ask(0, 2 * kMiB)->is_in_front(kReach));
-  EXPECT_EQ(unknown->front_count(0), 1u);
+  EXPECT_TRUE(other->leads(kReach));
+  EXPECT_TRUE(ask(0, 2 * kMiB)->leads(kReach));
+  EXPECT_EQ(unknown->leader_count(0), 1u);
 }
 
 TEST_F(ConvoySchedulerTest, ReadersBeyondTheMaximumAlwaysLead) {
   std::vector<std::unique_ptr<Turn>> all;
   for (uint32_t thread = 1; thread <= 100; ++thread) all.push_back(ask(thread, thread * kMiB));
-  EXPECT_FALSE(all[1]->is_in_front(kReach));
-  EXPECT_TRUE(all[99]->is_in_front(kReach));
+  EXPECT_FALSE(all[1]->leads(kReach));
+  EXPECT_TRUE(all[99]->leads(kReach));
   all.clear();
   EXPECT_FALSE([&] {
-    const auto front = ask(200, 0);
-    return ask(201, kMiB)->is_in_front(kReach);
+    const auto leader = ask(200, 0);
+    return ask(201, kMiB)->leads(kReach);
   }()) << "whose place has become free";
 }
 
 TEST_F(ConvoySchedulerTest, AWaiterEndsOnceItsFramesArePresent) {
-  const auto front = ask(1, 0), behind = ask(2, kMiB);
+  const auto leader = ask(1, 0), follower = ask(2, kMiB);
   int looks = 0;
-  behind->await(kReach, [&] { return ++looks == 3; });
+  follower->await(kReach, [&] { return ++looks == 3; });
   EXPECT_EQ(looks, 3);
-  EXPECT_FALSE(behind->is_in_front(kReach));
+  EXPECT_FALSE(follower->leads(kReach));
 }
 
 TEST_F(ConvoySchedulerTest, RereadingLeadersAreNotWaitedForLong) {
-  const auto front = ask(1, 0);
+  const auto leader = ask(1, 0);
   int looks = 0;
   const auto not_yet = [&] {
     ++looks;
@@ -123,7 +123,7 @@ TEST_F(ConvoySchedulerTest, RereadingLeadersAreNotWaitedForLong) {
   ask(2, 0)->await(kReach, not_yet);
   looks = 0;
   ask(2, kMiB)->await(kReach, [&] { return ++looks == 2; });
-  EXPECT_EQ(looks, 2) << "since he was in front himself he is patient again";
+  EXPECT_EQ(looks, 2) << "it has led since, so it waits again";
 }
 
 }  // namespace

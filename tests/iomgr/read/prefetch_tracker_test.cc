@@ -60,12 +60,12 @@ TEST_F(PrefetchTrackerTest, RemembersTheOrderOfEachShard) {
 TEST_F(PrefetchTrackerTest, AFramePassedBeforeItArrivesIsReleased) {
   const Uuid id = Uuid::random();
   read(id, 0, kMiB);
-  prefetches_->hold(file(id).key(1), 0);
-  prefetches_->hold(file(id).key(2), 0);
+  prefetches_->add(file(id).key(1), 0);
+  prefetches_->add(file(id).key(2), 0);
   prefetches_->pass(file(id), {kMiB, kMiB});
   EXPECT_EQ(prefetches_->stats().used, 1u);
-  prefetches_->keep(file(id).key(1), Pin{});
-  prefetches_->keep(file(id).key(2), Pin{});
+  prefetches_->complete(file(id).key(1), Pin{});
+  prefetches_->complete(file(id).key(2), Pin{});
   EXPECT_EQ(prefetches_->stats().fetched, 2u);
   prefetches_->pass(file(id), {kMiB, 2 * kMiB});
   EXPECT_EQ(prefetches_->stats().used, 2u) << "the second one only";
@@ -75,8 +75,8 @@ TEST_F(PrefetchTrackerTest, AFramePassedBeforeItArrivesIsReleased) {
 TEST_F(PrefetchTrackerTest, AnEarlyPrefetchDoesNotExpireBeforeItIsDue) {
   const Uuid id = Uuid::random();
   read(id, 0, kMiB);
-  prefetches_->hold(file(id).key(14), 0);
-  prefetches_->hold(file(id).key(15), 200 * kMiB);
+  prefetches_->add(file(id).key(14), 0);
+  prefetches_->add(file(id).key(15), 200 * kMiB);
   for (int i = 0; i < 10; ++i) {
     read(id, 0, 14 * kMiB);
     prefetches_->pass(file(id), {0, kMiB});
