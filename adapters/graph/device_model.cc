@@ -1,5 +1,7 @@
 #include "adapters/graph/device_model.h"
 
+#include <sys/stat.h>
+
 #include <chrono>
 #include <optional>
 #include <random>
@@ -7,6 +9,7 @@
 #include "iomgr/base/files/atomic_file.h"
 #include "iomgr/io/calibration.h"
 #include "iomgr/read/page_reader.h"
+#include "iomgr/volume/device_kind.h"
 #include "iomgr/volume/volume_files.h"
 
 namespace graphlane {
@@ -80,6 +83,11 @@ uint64_t device_count(const PagedFile& file) {
                               stripes.device_count);
 }
 
+bool is_on_disk(const PagedFile& file) {
+  struct stat info;
+  return ::fstat(file.parts.buffered(0), &info) == 0 && is_rotational(info.st_dev);
+}
+
 struct ProbedReads {
   double reads_per_second;
   bool is_disk;
@@ -96,6 +104,10 @@ Outcome<ProbedReads> probed_reads(const OpenPagedFile& file, PageReader& pages) 
   const auto together = seconds_of_reads(file, pages, all.first(kProbeReads));
   if (!together) return together.error();
   if (*together < kDiskReadSeconds) return ProbedReads{kProbeReads / *together, false};
+  // Slow even for one device that is asked one by one, and it says that it is a disk.
+  if (*together > kProbeReads * kDiskReadSeconds && is_on_disk(file.paged())) {
+    return ProbedReads{kProbeReads / *together, true};
+  }
   // Slow, or others compute. Then some of these are fast.
   std::vector<double> single;
   for (unsigned i = kProbeReads; i < places.size(); ++i) {

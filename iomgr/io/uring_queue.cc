@@ -4,47 +4,18 @@
 
 #include <utility>
 
-#include "iomgr/base/setup_cookie.h"
 #include "iomgr/base/sys.h"
+#include "iomgr/base/uring.h"
 
 namespace graphlane {
-
-namespace {
-
-// As io_uring_queue_init(), with the cookie. 0 or -errno.
-int set_up_ring(uint32_t entries, io_uring* ring, unsigned flags) {
-  io_uring_params parameters = {};
-  parameters.flags = flags;
-  const auto fd =
-      static_cast<int>(::syscall(SYS_io_uring_setup, entries, &parameters, kSetupCookie));
-  if (fd < 0) return -errno;
-  const int status = io_uring_queue_mmap(fd, &parameters, ring);
-  if (status < 0) {
-    sys::close(fd);
-    return status;
-  }
-  ring->features = parameters.features;
-  // liburing 2.4 and newer never write the array again.
-  for (uint32_t i = 0; i < parameters.sq_entries; ++i) ring->sq.array[i] = i;
-  return 0;
-}
-
-}  // namespace
 
 Result<void> UringQueue::open(uint32_t depth, int fd_floor) {
   // COOP_TASKRUN (5.19): the kernel handles completions when the thread enters it anyway, and does
   // not interrupt the program's computation.
   const uint32_t entries = depth + 1;  // one more for wake_by()
-  int status = set_up_ring(entries, &ring_, IORING_SETUP_COOP_TASKRUN);
-  if (status == -EINVAL) status = set_up_ring(entries, &ring_, 0);
+  int status = set_up_ring(entries, &ring_, IORING_SETUP_COOP_TASKRUN, fd_floor);
+  if (status == -EINVAL) status = set_up_ring(entries, &ring_, 0, fd_floor);
   if (status < 0) return Errno{-status};
-  if (ring_.ring_fd < fd_floor) {
-    const int high = sys::fcntl(ring_.ring_fd, F_DUPFD_CLOEXEC, fd_floor);
-    if (high >= 0) {
-      sys::close(ring_.ring_fd);
-      ring_.ring_fd = ring_.enter_ring_fd = high;
-    }
-  }
   depth_ = depth;
   return {};
 }

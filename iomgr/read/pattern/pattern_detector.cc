@@ -100,10 +100,18 @@ uint32_t PatternDetector::predict_file(const File& file, ByteRange step, bool is
   const uint64_t base = use(file).base;
   step.offset += base;
   const ByteRange scope{.offset = base, .length_bytes = std::min(size_bytes, kFileBytesMax)};
-  const uint32_t count = order_.predict(step, is_sequential, scope, next);
+  const auto guess = is_sequential ? ReadOrder::Guess::kSequential : ReadOrder::Guess::kStride;
+  const uint32_t count = order_.predict(step, guess, scope, next);
   lock_.unlock();
   for (ByteRange& range : next.first(count)) range.offset -= base;
   return count;
+}
+
+// A window of a shard belongs to a stream, but other shards come next. So the bytes behind a step
+// are guessed only if those before it were just read.
+ReadOrder::Guess PatternDetector::guess_at(ByteRange step, uint64_t size_bytes) const {
+  if (size_bytes == 0) return ReadOrder::Guess::kNone;
+  return order_.continues(step) ? ReadOrder::Guess::kSequential : ReadOrder::Guess::kStride;
 }
 
 uint32_t PatternDetector::predict_files(const File& file, ByteRange step, uint64_t size_bytes,
@@ -113,10 +121,8 @@ uint32_t PatternDetector::predict_files(const File& file, ByteRange step, uint64
   step.offset += base;
   const ByteRange all{.offset = 0, .length_bytes = UINT64_MAX};
   ByteRange ranges[kRangesMax];
-  const std::span<ByteRange> room =
-      std::span(ranges).first(std::min<size_t>(kRangesMax, next.size()));
-  const uint32_t found = size_bytes > 0 ? order_.predict(step, order_.continues(step), all, room)
-                                        : order_.recall(step, all, room);
+  const auto room = std::span(ranges).first(std::min<size_t>(kRangesMax, next.size()));
+  const uint32_t found = order_.predict(step, guess_at(step, size_bytes), all, room);
   uint32_t count = 0;
   for (const ByteRange& range : room.first(found)) {
     const Slot* const slot = slot_at(range.offset);

@@ -6,8 +6,8 @@
 //                                          when this place was last read?
 //
 // All files are one long file to both, each file far behind the one before. So the order tells what
-// comes next in a file, and also which file comes next: an engine that keeps its data in many short
-// files sweeps them in the same order every time.
+// comes next in a file, and which file comes next. An engine that keeps its data in many short files
+// sweeps them in the same order every time.
 //
 // It only answers. prefetch_tracker.h and file_sweeps.h prefetch, and judge the answers by their use.
 //
@@ -51,8 +51,7 @@ class PatternDetector {
   uint32_t predict_file(const File& file, ByteRange step, bool is_sequential, uint64_t size_bytes,
                         std::span<ByteRange> next);
   // As predict_file(), in all files, at most kRangesMax. `size_bytes` of this file allows guesses at
-  // what was never read; 0: none. The bytes behind the step are such a guess, if those before it
-  // were just read: a window of a shard is part of a stream, but other shards come next.
+  // what was never read; 0: none.
   uint32_t predict_files(const File& file, ByteRange step, uint64_t size_bytes,
                          std::span<Prediction> next);
 
@@ -80,6 +79,7 @@ class PatternDetector {
   const Slot& use(const File& file);
   const Slot* slot_at(uint64_t place) const;
   Stream* find_stream(ByteRange range);
+  ReadOrder::Guess guess_at(ByteRange step, uint64_t size_bytes) const;
   void forget_all();
 
   FutexLock lock_;  // guards the members below

@@ -174,22 +174,16 @@ void ReadOrder::stride(uint32_t front, Forecast& forecast) const {
   }
 }
 
-uint32_t ReadOrder::predict(ByteRange range, bool is_sequential, ByteRange scope,
+uint32_t ReadOrder::predict(ByteRange range, Guess guess, ByteRange scope,
                             std::span<ByteRange> next) const {
   uint32_t front = 0;
   if (!find_front(range, &front)) return 0;
   Forecast forecast(*this, front, scope, next);
   replay(front, forecast);
-  if (forecast.count() == 0) stride(front, forecast);
-  if (forecast.count() == 0 && is_sequential) forecast.take(run(front).end, scope.end());
-  return forecast.count();
-}
-
-uint32_t ReadOrder::recall(ByteRange range, ByteRange scope, std::span<ByteRange> next) const {
-  uint32_t front = 0;
-  if (!find_front(range, &front)) return 0;
-  Forecast forecast(*this, front, scope, next);
-  replay(front, forecast);
+  if (forecast.count() == 0 && guess != Guess::kNone) stride(front, forecast);
+  if (forecast.count() == 0 && guess == Guess::kSequential) {
+    forecast.take(run(front).end, scope.end());
+  }
   return forecast.count();
 }
 

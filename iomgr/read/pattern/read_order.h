@@ -11,7 +11,8 @@
 // A prediction lies within a scope: of one file, or of all. It is, in this order:
 //   - replay: what followed when this place was last read, skips and the next sweep included
 //   - stride: when the last runs of the scope have equal lengths and distances
-//   - sequential: the bytes behind the read, if the caller knows that the reads are sequential
+//   - sequential: the bytes behind the read
+// The last two are guesses at what was never read. The caller allows them.
 //
 // Threads: not thread-safe; the owner has a lock.
 // No allocation, no exceptions: the preload library uses this too.
@@ -26,16 +27,14 @@ namespace graphlane {
 
 class ReadOrder {
  public:
+  enum class Guess : uint8_t { kNone, kStride, kSequential };  // each allows those before it
+
   // Adds a read (not empty) when it arrives.
   void add(ByteRange range);
 
   // Predicts what follows the added `range`, into `next`: in order, none empty, all within `scope`,
   // as many as `next` has room for. Returns their number.
-  uint32_t predict(ByteRange range, bool is_sequential, ByteRange scope,
-                   std::span<ByteRange> next) const;
-
-  // As predict(), from replay alone: predicts only what was read before.
-  uint32_t recall(ByteRange range, ByteRange scope, std::span<ByteRange> next) const;
+  uint32_t predict(ByteRange range, Guess guess, ByteRange scope, std::span<ByteRange> next) const;
 
   // Whether the added read continues a run: at least its length was read directly before it.
   bool continues(ByteRange range) const;

@@ -13,7 +13,8 @@
 namespace graphlane {
 namespace {
 
-constexpr uint64_t kRead = 24 * kMiB;
+using Guess = ReadOrder::Guess;
+
 constexpr uint64_t kSize = 4800 * kMiB;
 constexpr ByteRange kAll{.offset = 0, .length_bytes = kSize};
 
@@ -32,7 +33,8 @@ class ReadOrderTest : public ::testing::Test {
                    ByteRange scope = kAll) const {
     ByteRange ranges[16];
     const uint32_t count =
-        order_.predict(last_, is_sequential, scope, std::span(ranges).first(count_max));
+        order_.predict(last_, is_sequential ? Guess::kSequential : Guess::kStride, scope,
+                       std::span(ranges).first(count_max));
     std::string text;
     for (uint32_t i = 0; i < count; ++i) {
       text += std::to_string(ranges[i].offset / kMiB) + "-" +
@@ -158,6 +160,14 @@ TEST_F(ReadOrderTest, RandomReadsAreNoStride) {
   EXPECT_EQ(next(), "");
 }
 
+TEST_F(ReadOrderTest, NothingIsGuessedWithoutLeave) {
+  for (uint64_t at = 100; at < 100 + 5 * 150; at += 150) read(at, at + 10);
+  ByteRange ranges[16];
+  EXPECT_EQ(order_.predict(last_, Guess::kNone, kAll, ranges), 0u);
+  read(100, 110);
+  EXPECT_EQ(order_.predict(last_, Guess::kNone, kAll, ranges), 5u) << "the last sweep's";
+}
+
 TEST_F(ReadOrderTest, ARepeatedReadAddsNoRun) {
   sweep(0, 240);
   sweep(0, 48);
@@ -191,7 +201,7 @@ TEST_F(ReadOrderTest, ForecastsStayWithinTheScope) {
     ByteRange ranges[5];
     const ByteRange scope{.offset = random() % (kSize / 50),
                           .length_bytes = random() % (64 * kMiB)};
-    const uint32_t count = order_.predict(range, random() % 2 == 0, scope, ranges);
+    const uint32_t count = order_.predict(range, static_cast<Guess>(random() % 3), scope, ranges);
     ASSERT_LE(count, 5u) << "seed " << seed;
     for (uint32_t k = 0; k < count; ++k) {
       ASSERT_GT(ranges[k].length_bytes, 0u) << "seed " << seed;
