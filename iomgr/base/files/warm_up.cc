@@ -33,8 +33,12 @@ bool is_cold(int directory_fd, const char* path) {
 
 void warm_up(std::span<const int> directory_fds, std::span<const char* const> paths, int fd_floor) {
   const auto count = static_cast<uint32_t>(directory_fds.size() * paths.size());
+  const int saved_errno = errno;
   io_uring ring;
-  if (count < 2 || set_up_ring(count, &ring, 0, fd_floor) < 0) return;
+  if (count < 2 || set_up_ring(count, &ring, 0, fd_floor) < 0) {
+    errno = saved_errno;
+    return;
+  }
   for (const char* const path : paths) {
     for (const int directory_fd : directory_fds) {
       io_uring_sqe* const sqe = io_uring_get_sqe(&ring);  // never null: `count` entries
@@ -45,7 +49,7 @@ void warm_up(std::span<const int> directory_fds, std::span<const char* const> pa
   uint32_t done = 0;
   while (done < count) {
     const int status = io_uring_submit_and_wait(&ring, 1);
-    if (status < 0 && status != -EINTR && status != -EAGAIN && status != -EBUSY) break;
+    if (status < 0 && status != -EINTR) break;
     io_uring_cqe* cqe = nullptr;
     while (io_uring_peek_cqe(&ring, &cqe) == 0) {
       io_uring_cqe_seen(&ring, cqe);
@@ -53,6 +57,7 @@ void warm_up(std::span<const int> directory_fds, std::span<const char* const> pa
     }
   }
   io_uring_queue_exit(&ring);
+  errno = saved_errno;
 }
 
 }  // namespace graphlane

@@ -22,7 +22,7 @@ namespace graphlane {
 // Linux 5.12). The answer for a missing file is cold, too, until one has looked for it.
 bool is_cold(int directory_fd, const char* path);
 
-// Returns when all that exist are in memory. Errors are left to the opens. `fd_floor`: as of
+// Returns when all that exist are in memory. Errors are left to the opens, and errno as it was. `fd_floor`: as of
 // set_up_ring().
 void warm_up(std::span<const int> directory_fds, std::span<const char* const> paths, int fd_floor);
 
