@@ -10,7 +10,7 @@
 
 #include "iomgr/base/error.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 class Buffer {
  public:
@@ -73,4 +73,4 @@ class Buffer {
   size_t size_ = 0;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -4,7 +4,7 @@
 
 #include "iomgr/volume/stub/stripe.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr uint64_t column_groups(uint64_t count) {
@@ -149,4 +149,4 @@ Outcome<void> ByteColumnBuilder::write(const Write& write) const {
   return write(table_values_.data(), table_values_.size() * 8);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

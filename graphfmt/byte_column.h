@@ -25,7 +25,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // Whether a column has starts. Derived: only in memory, computed when it is parsed.
 enum class ColumnStarts { kNone, kStored, kDerived };
@@ -172,4 +172,4 @@ inline uint64_t ByteColumn::sum(uint64_t first, uint64_t end) const {
   return has_long ? sum + excess(first, end) : sum;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

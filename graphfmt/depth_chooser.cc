@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace fs = std::filesystem;
 
 Outcome<AutoDepth> DepthChooser::choose(const std::string& path) {
@@ -33,4 +33,4 @@ Outcome<AutoDepth> DepthChooser::choose(const std::string& path) {
   return auto_depth({}, size, device_count_, on_ssds_, thread_count_);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

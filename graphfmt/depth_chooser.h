@@ -7,7 +7,7 @@
 
 #include "graphfmt/graph_requests.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 class DepthChooser {
  public:
@@ -25,4 +25,4 @@ class DepthChooser {
   std::map<std::string, GraphRequests> known_;  // by directory
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -18,7 +18,7 @@
 #include "graphfmt/buffer.h"
 #include "iomgr/base/error.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct Edge {
   uint32_t source;
@@ -90,4 +90,4 @@ class EdgeSink {
   virtual Outcome<void> settle() { return {}; }
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

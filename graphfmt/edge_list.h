@@ -23,7 +23,7 @@
 
 #include "graphfmt/edge.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 enum class EdgeFormat {
   kAuto,  // read: from the name and the first bytes
@@ -113,4 +113,4 @@ struct EdgeListOutput {
 // complete. Weights are kept iff `input.weighted`.
 Outcome<EdgeListSummary> convert_edges(const EdgeListOptions& input, const EdgeListOutput& output);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -13,7 +13,7 @@
 #include "iomgr/volume/stub/stub_lock.h"
 #include "iomgr/volume/volume_files.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace fs = std::filesystem;
 namespace {
 
@@ -167,4 +167,4 @@ Outcome<GraphHeader> read_graph_header(const std::string& path) {
   return parse_header(*bytes, directory->path_of(kGraphHeaderFile));
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -15,7 +15,7 @@
 #include "iomgr/volume/parts/striped_file.h"
 #include "iomgr/volume/volume.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct GraphFile {
   uint64_t size_bytes = 0;
@@ -74,4 +74,4 @@ class GraphDirectory {
 // The header of the stored graph in the directory. ENOENT: it has none.
 Outcome<GraphHeader> read_graph_header(const std::string& path);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -6,7 +6,7 @@
 
 #include "iomgr/base/crc32c_long.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr char kHeaderMagic[8] = {'G', 'r', 'a', 'p', 'h', 'l', 'n', '\n'};
@@ -224,4 +224,4 @@ Outcome<GraphHeader> parse_header(std::string_view bytes, const std::string& pat
   return header;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

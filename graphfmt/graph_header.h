@@ -16,7 +16,7 @@
 #include "graphfmt/edge.h"
 #include "iomgr/base/error.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 inline constexpr char kGraphHeaderFile[] = "graph";
 inline constexpr size_t kGraphHeaderBytes = 512;
@@ -82,4 +82,4 @@ bool has_graph_magic(std::string_view bytes);
 // EINVAL: not a header at all.
 Outcome<GraphHeader> parse_header(std::string_view bytes, const std::string& path);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -7,7 +7,7 @@
 #include "graphfmt/grid/grid_files.h"
 #include "graphfmt/grid/grid_requests.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr char kAdjacencyGlob[] = "*.[0-9]*_[0-9]*.adj";
@@ -130,4 +130,4 @@ Outcome<GraphRequests> find_requests(const GraphDirectory& directory) {
   return GraphRequests{};
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

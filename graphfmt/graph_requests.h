@@ -16,7 +16,7 @@
 #include "graphfmt/grid/grid.h"
 #include "graphfmt/request_sizes.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 enum class GraphFormat { kUnknown, kGrid, kShards };
 
@@ -42,4 +42,4 @@ Outcome<GraphRequests> find_requests(const GraphDirectory& directory);
 // The name of the sweep that a file, by its path below the directory, belongs to.
 std::string sweep_of(const std::string& file);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -11,7 +11,7 @@
 #include "graphfmt/graph_header.h"
 #include "graphfmt/list_sink.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // Whether the options can be kept: weights that are there and of the wanted type, vertices that are
 // allowed. EINVAL else.
@@ -135,4 +135,4 @@ class ArcSum : public ListSink {
   uint64_t backward_ = 0;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -5,7 +5,7 @@
 #include "graphfmt/graph_header.h"
 #include "iomgr/volume/stub/stripe.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 // The head of an index.
@@ -256,4 +256,4 @@ Outcome<void> ListIndexBuilder::write(const ByteColumnBuilder::Write& write) con
   return shape_.has_lengths ? lengths_.write(write) : Outcome<void>();
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -26,7 +26,7 @@
 #include "graphfmt/codec/codec.h"
 #include "iomgr/base/error.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // Vertices of a group. Each has one length, if any of its vertices has a list.
 inline constexpr uint32_t kIndexGroupVertices = 32;
@@ -284,4 +284,4 @@ void ListIndex::scan(uint64_t first, uint64_t end, const Visit& visit) const {
   }
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -16,7 +16,7 @@
 #include "graphfmt/buffer.h"
 #include "iomgr/base/error.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // Whole lists of ascending vertices.
 struct ListBatch {
@@ -47,4 +47,4 @@ class ListSink {
   virtual Outcome<void> settle(ListBatch&) { return {}; }
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -8,7 +8,7 @@
 
 #include "iomgr/base/crc32c_long.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 class PieceChecksums {
  public:
@@ -38,4 +38,4 @@ class PieceChecksums {
   std::vector<uint32_t> checksums_;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

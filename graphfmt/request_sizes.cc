@@ -5,7 +5,7 @@
 
 #include "iomgr/volume/volume.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr uint64_t kMiB = 1u << 20;
@@ -74,4 +74,4 @@ double devices_touched(uint64_t request_bytes, uint64_t depth_bytes, uint32_t de
   return touched(units) * (1 - one_more) + touched(units + 1) * one_more;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <map>
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 class RequestSizes {
  public:
@@ -71,4 +71,4 @@ uint32_t engine_thread_count();
 // file at which a page begins. 0 for no request.
 double devices_touched(uint64_t request_bytes, uint64_t depth_bytes, uint32_t device_count);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

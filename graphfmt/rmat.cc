@@ -6,7 +6,7 @@
 #include "graphfmt/sort/line.h"
 #include "iomgr/base/process/progress.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr size_t kPieceEdgesMin = size_t{1} << 12;
@@ -145,4 +145,4 @@ Outcome<EdgeListSummary> write_rmat(const RmatOptions& options, const EdgeListOu
   });
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -16,7 +16,7 @@
 #include "graphfmt/edge.h"
 #include "graphfmt/edge_list.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 inline constexpr unsigned kRmatScaleMax = 30;  // 31 would reach beyond kVertexMax
 
@@ -41,4 +41,4 @@ Outcome<EdgeListSummary> generate_rmat(const RmatOptions& options, EdgeSink& sin
 // Straight to a file, binary or text.
 Outcome<EdgeListSummary> write_rmat(const RmatOptions& options, const EdgeListOutput& output);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

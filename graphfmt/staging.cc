@@ -12,7 +12,7 @@
 #include "iomgr/base/files/rename_exchange.h"
 #include "iomgr/base/files/tree.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 namespace fs = std::filesystem;
@@ -146,4 +146,4 @@ Staging::~Staging() {
   fs::remove_all(path_, ignored);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

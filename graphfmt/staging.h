@@ -13,7 +13,7 @@
 #include "iomgr/base/error.h"
 #include "iomgr/base/fd.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 class Staging {
  public:
@@ -54,4 +54,4 @@ class Staging {
   Fd fd_;  // holds the lock
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -5,7 +5,7 @@
 #include "iomgr/base/crc32c_long.h"
 #include "iomgr/volume/stub/stripe.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 Outcome<GraphHeader> read_header_of(const GraphDirectory& directory, GraphKind kind) {
   if (!directory.has(kGraphHeaderFile)) {
@@ -98,4 +98,4 @@ Outcome<std::span<const uint32_t>> take_piece_checksums(const GraphDirectory& di
   return checksums;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -10,7 +10,7 @@
 #include "graphfmt/graph_header.h"
 #include "iomgr/base/error.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // The header of a graph of this kind. EINVAL: no stored graph; ENOTSUP: of another kind; EIO:
 // damaged.
@@ -44,4 +44,4 @@ Outcome<std::span<const uint32_t>> take_piece_checksums(const GraphDirectory& di
                                                         uint64_t expected_bytes,
                                                         const ChecksumTable& table);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

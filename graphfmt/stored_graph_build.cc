@@ -8,7 +8,7 @@
 #include "graphfmt/sort/line.h"
 #include "graphfmt/staging.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 class StoredGraphBuilder {
@@ -114,4 +114,4 @@ Outcome<StoredGraphSummary> build_stored_graph(const StoredGraphOptions& options
   });
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

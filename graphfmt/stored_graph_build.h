@@ -16,7 +16,7 @@
 #include "graphfmt/list_sink.h"
 #include "graphfmt/lists/lists.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // The options that every format has; the fields are those of ListsOptions. Refers to the caller's.
 struct StoredGraphOptions {
@@ -75,4 +75,4 @@ Outcome<void> may_become_stored_graph(const std::string& dir);
 // Makes a new file of these bytes.
 Outcome<void> write_new_file(const std::string& path, const void* data, size_t size_bytes);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -92,7 +92,7 @@ struct AlgorithmInfo {
 
 struct AlgorithmEngine {
   std::string_view name;
-  GraphKind format;
+  graphfmt::GraphKind format;
   std::span<const AlgorithmInfo> algorithms;
   // EINVAL: an option or a source that does not suit the graph. Errors name the file.
   Outcome<AlgorithmResult> (*run)(std::string_view algorithm, const RunRequest& request);

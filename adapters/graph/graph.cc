@@ -18,7 +18,7 @@ static_assert(kLoadBytes % PageReader::kPageBytes == 0);
 // The checksums of one file's pages.
 class Graph::Checker final : public PageChecker {
  public:
-  Checker(const Lists& lists, Direction direction, ListPart part)
+  Checker(const graphfmt::Lists& lists, graphfmt::Direction direction, graphfmt::ListPart part)
       : lists_(lists), direction_(direction), part_(part) {}
   bool is_sound(uint64_t page_index, std::span<const std::byte> bytes) const override {
     return lists_.is_sound_piece(direction_, part_, page_index,
@@ -26,20 +26,20 @@ class Graph::Checker final : public PageChecker {
   }
 
  private:
-  const Lists& lists_;
-  const Direction direction_;
-  const ListPart part_;
+  const graphfmt::Lists& lists_;
+  const graphfmt::Direction direction_;
+  const graphfmt::ListPart part_;
 };
 
 Graph::Graph() = default;
 Graph::~Graph() = default;
 
 Outcome<std::unique_ptr<Graph>> Graph::open(const std::string& path, const GraphOptions& options) {
-  return or_no_memory([&]() -> Outcome<std::unique_ptr<Graph>> {
+  return graphfmt::or_no_memory([&]() -> Outcome<std::unique_ptr<Graph>> {
     std::unique_ptr<Graph> graph(new Graph());
     graph->path_ = path;
     graph->options_ = options;
-    auto lists = Lists::open(path);
+    auto lists = graphfmt::Lists::open(path);
     if (!lists) return lists.error();
     graph->lists_ = std::move(*lists);
     if (graph->lists_->piece_bytes() != PageReader::kPageBytes) {
@@ -53,23 +53,25 @@ Outcome<std::unique_ptr<Graph>> Graph::open(const std::string& path, const Graph
       if (!pages) return os_error(pages.error().code, path, "no memory for the page cache");
       graph->pages_ = std::move(*pages);
     }
-    if (Outcome<void> opened = graph->open_side(Direction::kOut); !opened) return opened.error();
+    if (Outcome<void> opened = graph->open_side(graphfmt::Direction::kOut); !opened)
+      return opened.error();
     if (graph->is_directed()) {
-      if (Outcome<void> opened = graph->open_side(Direction::kIn); !opened) return opened.error();
+      if (Outcome<void> opened = graph->open_side(graphfmt::Direction::kIn); !opened)
+        return opened.error();
     }
     return graph;
   });
 }
 
-Outcome<void> Graph::open_side(Direction direction) {
-  Side& side = sides_[direction == Direction::kOut ? 0 : 1];
+Outcome<void> Graph::open_side(graphfmt::Direction direction) {
+  Side& side = sides_[direction == graphfmt::Direction::kOut ? 0 : 1];
   side.index = &lists_->index(direction);
   side.weight_table = &lists_->weights(direction);
-  const auto lists = open_file(direction, ListPart::kLists);
+  const auto lists = open_file(direction, graphfmt::ListPart::kLists);
   if (!lists) return lists.error();
   side.lists = *lists;
   if (options_.weights && is_weighted()) {
-    const auto weights = open_file(direction, ListPart::kWeights);
+    const auto weights = open_file(direction, graphfmt::ListPart::kWeights);
     if (!weights) return weights.error();
     side.weights = *weights;
   }
@@ -85,7 +87,7 @@ Outcome<void> Graph::open_side(Direction direction) {
   return check_raw(side);
 }
 
-Outcome<OpenPagedFile*> Graph::open_file(Direction direction, ListPart part) {
+Outcome<OpenPagedFile*> Graph::open_file(graphfmt::Direction direction, graphfmt::ListPart part) {
   const std::string path = path_ + "/" + lists_->file_name(direction, part);
   const auto file = files_.open(path);
   if (!file) return file.error();
@@ -100,15 +102,16 @@ Outcome<OpenPagedFile*> Graph::open_file(Direction direction, ListPart part) {
 
 // Reads all of the file, and checks it.
 Outcome<const std::byte*> Graph::load(const OpenPagedFile& file) {
-  Outcome<Buffer> buffer = Buffer::allocate(round_up(file.size_bytes() + kBehindBytes, kBlockSize));
+  Outcome<graphfmt::Buffer> buffer =
+      graphfmt::Buffer::allocate(round_up(file.size_bytes() + kBehindBytes, kBlockSize));
   if (!buffer) {
     return make_error(ENOMEM, "{}: no memory for its {} bytes", file.path(), file.size_bytes());
   }
   std::byte* const memory = buffer->as<std::byte>();
   struct Nothing {};
   const uint64_t size = file.size_bytes();
-  const Outcome<void> loaded = for_each_index<Nothing>(
-      usable_threads(0), (size + kLoadBytes - 1) / kLoadBytes,
+  const Outcome<void> loaded = graphfmt::for_each_index<Nothing>(
+      graphfmt::usable_threads(0), (size + kLoadBytes - 1) / kLoadBytes,
       [&](size_t index, Nothing&) -> Outcome<void> {
         const uint64_t begin = index * kLoadBytes;
         const uint64_t end = std::min(begin + kLoadBytes, size);
@@ -130,7 +133,7 @@ Outcome<const std::byte*> Graph::load(const OpenPagedFile& file) {
 
 // Raw lists are used without decoding, so every neighbour is checked here: it must be a vertex.
 Outcome<void> Graph::check_raw(const Side& side) const {
-  if (codec().kind() != CodecKind::kRaw) return {};
+  if (codec().kind() != graphfmt::CodecKind::kRaw) return {};
   const auto* const list = reinterpret_cast<const VertexId*>(side.lists_memory);
   VertexId largest = 0;
   for (uint64_t i = 0; i < arc_count(); ++i) largest = std::max(largest, list[i]);

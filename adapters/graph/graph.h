@@ -57,7 +57,7 @@ class Graph {
   ~Graph();
 
   const std::string& path() const { return path_; }
-  const GraphHeader& header() const { return lists_->header(); }
+  const graphfmt::GraphHeader& header() const { return lists_->header(); }
   VertexId vertex_count() const { return static_cast<VertexId>(header().vertex_count); }
   // Arcs in one direction's lists: of an undirected graph, each edge between two vertices is two.
   uint64_t arc_count() const { return header().arc_count; }
@@ -65,7 +65,7 @@ class Graph {
   bool is_weighted() const { return lists_->is_weighted(); }
   bool is_in_memory() const { return options_.in_memory; }
   uint64_t cache_bytes() const { return options_.cache_bytes; }
-  const ListCodec& codec() const { return lists_->codec(); }
+  const graphfmt::ListCodec& codec() const { return lists_->codec(); }
   const ReadVariant& variant() const { return options_.variant; }
 
   // Arcs of the vertex; kBoth: of both of a directed graph's. Reads no device.
@@ -79,8 +79,8 @@ class Graph {
 
   // One direction's lists.
   struct Side {
-    const ListIndex* index = nullptr;
-    const WeightTable* weight_table = nullptr;  // where the weights of arcs are
+    const graphfmt::ListIndex* index = nullptr;
+    const graphfmt::WeightTable* weight_table = nullptr;  // where the weights of arcs are
     const OpenPagedFile* lists = nullptr;
     const OpenPagedFile* weights = nullptr;  // nullptr: none, or not wanted
     // of a graph in memory; 32 bytes may be read behind the end
@@ -100,18 +100,18 @@ class Graph {
   size_t side_place(EdgeSide side) const { return side == EdgeSide::kIn && is_directed() ? 1 : 0; }
 
   Graph();
-  Outcome<void> open_side(Direction direction);
-  Outcome<OpenPagedFile*> open_file(Direction direction, ListPart part);
+  Outcome<void> open_side(graphfmt::Direction direction);
+  Outcome<OpenPagedFile*> open_file(graphfmt::Direction direction, graphfmt::ListPart part);
   Outcome<const std::byte*> load(const OpenPagedFile& file);
   Outcome<void> check_raw(const Side& side) const;
 
   std::string path_;
   GraphOptions options_;
-  std::unique_ptr<Lists> lists_;
+  std::unique_ptr<graphfmt::Lists> lists_;
   std::vector<std::unique_ptr<Checker>> checkers_;
   std::unique_ptr<PageReader> pages_;
   PagedFiles files_;
-  std::vector<Buffer> memory_;
+  std::vector<graphfmt::Buffer> memory_;
   Side sides_[2];
 };
 

@@ -27,7 +27,7 @@ constexpr const char* numpy_type() {
 // Gathers bytes and writes them to the file that is being built.
 class ResultFile {
  public:
-  explicit ResultFile(const Staging& staging) : staging_(staging) {}
+  explicit ResultFile(const graphfmt::Staging& staging) : staging_(staging) {}
 
   std::string& text() { return text_; }
   Outcome<void> flush(bool last) {
@@ -40,7 +40,7 @@ class ResultFile {
   }
 
  private:
-  const Staging& staging_;
+  const graphfmt::Staging& staging_;
   std::string text_;
 };
 
@@ -139,7 +139,8 @@ Outcome<void> check_result_name(const std::string& path) {
 
 Outcome<void> write_result(const AlgorithmResult& result, const std::string& path) {
   if (Outcome<void> named = check_result_name(path); !named) return named;
-  auto staging = Staging::create(path, Staging::Kind::kFile, /*overwrite=*/true);
+  auto staging =
+      graphfmt::Staging::create(path, graphfmt::Staging::Kind::kFile, /*overwrite=*/true);
   if (!staging) return staging.error();
   const std::string extension = std::filesystem::path(path).extension().string();
   ResultFile file(*staging);

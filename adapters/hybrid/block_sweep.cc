@@ -31,12 +31,12 @@ uint64_t page_of(uint64_t offset) { return offset / kBlockSize; }
 void SweepPlan::add_range(const BlockIndexPtr& index, uint64_t first, uint64_t end,
                           const SweepChunk& like) {
   if (index == nullptr) return;
-  const ListIndex& lists = index->index;
+  const graphfmt::ListIndex& lists = index->index;
   // Few bytes may be many arcs, which are decoded together.
   const uint64_t arcs = std::max<uint64_t>(lists.arc_count(), 1);
   const uint64_t bytes_max = std::clamp<uint64_t>(
       BlockSweep::kChunkArcs * lists.lists_bytes() / arcs, 4096, BlockSweep::kChunkBytes);
-  const uint64_t group = lists.shape().has_groups ? kIndexGroupVertices : 1;
+  const uint64_t group = lists.shape().has_groups ? graphfmt::kIndexGroupVertices : 1;
   while (first < end) {
     const uint64_t from = lists.offset(first);
     uint64_t low = first + 1, high = end + 1;
@@ -44,7 +44,7 @@ void SweepPlan::add_range(const BlockIndexPtr& index, uint64_t first, uint64_t e
       const uint64_t middle = (low + high) / 2;
       (lists.offset(middle) - from <= bytes_max ? low : high) = middle;
     }
-    low = whole_groups_end(first, low, end, group);
+    low = graphfmt::whole_groups_end(first, low, end, group);
     const uint64_t to = lists.offset(low);
     if (to > from) {
       SweepChunk& chunk = chunks.emplace_back(like);
@@ -63,7 +63,7 @@ void SweepPlan::add_items(const DualGraph& graph, const BlockIndexPtr& index,
   const std::span<const SweepItem> all = items.emplace_back(std::move(chosen));
   const uint64_t pages_apart_max = 1 + gap_bytes / kBlockSize;
   SweepChunk* chunk = nullptr;
-  const WeightTable* const weights =
+  const graphfmt::WeightTable* const weights =
       graph.has_weights() ? &graph.dual().weights(index->side) : nullptr;
   const uint64_t first_arc = graph.dual().block(index->side, index->own, index->other).first_arc;
   uint64_t weights_end = 0;  // of the item before
@@ -73,7 +73,7 @@ void SweepPlan::add_items(const DualGraph& graph, const BlockIndexPtr& index,
     bool adjoins = chunk != nullptr &&
                    page_of(item.offset) <= page_of(chunk->lists.end() - 1) + pages_apart_max;
     if (weights != nullptr) {
-      const ListIndex& lists = index->index;
+      const graphfmt::ListIndex& lists = index->index;
       const ByteRange codes =
           weights->range(first_arc + lists.first_arc(item.vertex), lists.arcs(item.vertex));
       if (codes.length_bytes > 0) {
@@ -294,7 +294,7 @@ class BlockSweep::Worker {
     free_.pop_back();
     slot.chunk = &chunk;
     begun_.push_back(&slot);
-    const DualBlock& block =
+    const graphfmt::DualBlock& block =
         graph_.dual().block(chunk.index->side, chunk.index->own, chunk.index->other);
     slot.pending = graph_.has_weights() ? 2 : 1;
     begin(slot, slot.lists, graph_.blocks(chunk.index->side),

@@ -6,11 +6,14 @@
 #include "graphfmt/sort/line.h"
 
 namespace graphlane::hybrid {
+using graphfmt::Dual;
+using graphfmt::DualPart;
+using graphfmt::DualSide;
 namespace {
 
 uint64_t all_files_bytes(const Dual& dual) {
   uint64_t bytes = 0;
-  for (const GraphHeader::File& file : dual.header().files) bytes += file.size_bytes;
+  for (const graphfmt::GraphHeader::File& file : dual.header().files) bytes += file.size_bytes;
   return bytes;
 }
 
@@ -35,7 +38,7 @@ DualGraph::~DualGraph() = default;
 
 Outcome<std::unique_ptr<DualGraph>> DualGraph::open(const std::string& path,
                                                     const Options& options) {
-  return or_no_memory([&]() -> Outcome<std::unique_ptr<DualGraph>> {
+  return graphfmt::or_no_memory([&]() -> Outcome<std::unique_ptr<DualGraph>> {
     std::unique_ptr<DualGraph> graph(new DualGraph());
     auto dual = Dual::open(path);
     if (!dual) return dual.error();
@@ -97,7 +100,7 @@ Outcome<BlockIndexPtr> DualGraph::read_index(const BlockId& block) const {
   const ByteRange range = dual_->block(block.side, block.own, block.other).index;
   const uint64_t first = range.offset / kBlockSize * kBlockSize;
   const uint64_t end = std::min(round_up(range.end(), kBlockSize), file.size_bytes());
-  auto pages = Buffer::allocate(round_up(end - first, kBlockSize));
+  auto pages = graphfmt::Buffer::allocate(round_up(end - first, kBlockSize));
   if (!pages) {
     return make_error(ENOMEM, "{}: no memory for an index of {} bytes", file.path(),
                       range.length_bytes);
@@ -134,7 +137,7 @@ Outcome<void> DualGraph::load(std::span<const BlockId> blocks, WorkerPool& pool)
   if (missing.empty()) return {};
   std::vector<Outcome<BlockIndexPtr>> read(missing.size(), BlockIndexPtr());
   pool.for_blocks(missing.size(), 1, [&](uint64_t begin, uint64_t, unsigned) {
-    read[begin] = or_no_memory([&] { return read_index(missing[begin]); });
+    read[begin] = graphfmt::or_no_memory([&] { return read_index(missing[begin]); });
   });
   for (size_t i = 0; i < missing.size(); ++i) {
     if (!read[i]) return read[i].error();

@@ -19,16 +19,16 @@ namespace graphlane::hybrid {
 
 // The index of one block, in memory.
 struct BlockIndex {
-  DualSide side = DualSide::kOut;
+  graphfmt::DualSide side = graphfmt::DualSide::kOut;
   uint32_t own = 0;
   uint32_t other = 0;
-  Buffer bytes;
-  ListIndex index;
+  graphfmt::Buffer bytes;
+  graphfmt::ListIndex index;
 };
 using BlockIndexPtr = std::shared_ptr<const BlockIndex>;
 
 struct BlockId {
-  DualSide side = DualSide::kOut;
+  graphfmt::DualSide side = graphfmt::DualSide::kOut;
   uint32_t own = 0;
   uint32_t other = 0;
 };
@@ -46,16 +46,18 @@ class DualGraph {
   ~DualGraph();
 
   const std::string& path() const { return dual_->path(); }
-  const Dual& dual() const { return *dual_; }
-  const DualGeometry& geometry() const { return dual_->geometry(); }
+  const graphfmt::Dual& dual() const { return *dual_; }
+  const graphfmt::DualGeometry& geometry() const { return dual_->geometry(); }
   uint64_t vertex_count() const { return geometry().vertex_count(); }
   bool is_directed() const { return dual_->is_directed(); }
   // Whether there are weights, and they were wanted.
   bool has_weights() const { return sides_[0].weights != nullptr; }
 
-  DualSide own_side(DualSide side) const { return is_directed() ? side : DualSide::kOut; }
-  const OpenPagedFile& blocks(DualSide side) const { return *this->side(side).blocks; }
-  const OpenPagedFile& weights(DualSide side) const { return *this->side(side).weights; }
+  graphfmt::DualSide own_side(graphfmt::DualSide side) const {
+    return is_directed() ? side : graphfmt::DualSide::kOut;
+  }
+  const OpenPagedFile& blocks(graphfmt::DualSide side) const { return *this->side(side).blocks; }
+  const OpenPagedFile& weights(graphfmt::DualSide side) const { return *this->side(side).weights; }
   PageReader& pages() const { return *pages_; }
   uint64_t cache_bytes() const { return cache_bytes_; }
   // The pieces that a sweep back reads forwards. A sweep may lose one piece of the cache.
@@ -85,17 +87,20 @@ class DualGraph {
   };
 
   DualGraph() = default;
-  const Side& side(DualSide side) const { return sides_[own_side(side) == DualSide::kIn ? 1 : 0]; }
+  const Side& side(graphfmt::DualSide side) const {
+    return sides_[own_side(side) == graphfmt::DualSide::kIn ? 1 : 0];
+  }
   size_t slot(const BlockId& block) const {
     const uint64_t partitions = geometry().partitions();
     const uint64_t in_side = uint64_t{block.own} * partitions + block.other;
-    return own_side(block.side) == DualSide::kIn ? geometry().block_count() + in_side : in_side;
+    return own_side(block.side) == graphfmt::DualSide::kIn ? geometry().block_count() + in_side
+                                                           : in_side;
   }
-  Outcome<const OpenPagedFile*> open_file(DualSide side, DualPart part);
+  Outcome<const OpenPagedFile*> open_file(graphfmt::DualSide side, graphfmt::DualPart part);
   Outcome<BlockIndexPtr> read_index(const BlockId& block) const;
   void make_room();
 
-  std::unique_ptr<Dual> dual_;
+  std::unique_ptr<graphfmt::Dual> dual_;
   std::vector<std::unique_ptr<Checker>> checkers_;
   uint64_t cache_bytes_ = 0;
   uint64_t index_bytes_max_ = 0;

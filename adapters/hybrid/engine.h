@@ -153,7 +153,7 @@ template <class Program>
 Outcome<void> Engine::propagate(const Program& program,
                                 VertexValues<typename Program::Value>& values, bool both_ways) {
   using Value = typename Program::Value;
-  const DualGeometry& geometry = graph_.geometry();
+  const graphfmt::DualGeometry& geometry = graph_.geometry();
   const Flow both[] = {kForward, kBackward};
   const std::span<const Flow> flows(both, both_ways && graph_.is_directed() ? 2 : 1);
   std::optional<VertexValues<Value>> before;
@@ -332,7 +332,7 @@ Outcome<void> Engine::accumulate_into(uint32_t targets, std::span<const uint32_t
 
 template <class Visit>
 Outcome<void> Engine::for_each_arc(const Visit& visit) {
-  const DualGeometry& geometry = graph_.geometry();
+  const graphfmt::DualGeometry& geometry = graph_.geometry();
   const BlockSweep::Body body = [&](unsigned, const SweepChunk& chunk,
                                     const ChunkLists& lists) -> Outcome<void> {
     const uint64_t own_first = geometry.first(chunk.index->own),
@@ -354,7 +354,7 @@ Outcome<void> Engine::for_each_arc(const Visit& visit) {
 template <class Value, class Begin, class Give>
 Outcome<void> Engine::gather(VertexValues<Value>& values, const Begin& begin, const Give& give) {
   static_assert(sizeof(Value) == sizeof(uint32_t));
-  const DualGeometry& geometry = graph_.geometry();
+  const graphfmt::DualGeometry& geometry = graph_.geometry();
   begin_iteration();
   for (uint32_t i = 0; i < geometry.partitions(); ++i) {
     const uint32_t own = ascends_ ? i : geometry.partitions() - 1 - i;

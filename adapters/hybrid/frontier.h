@@ -17,7 +17,7 @@ namespace graphlane::hybrid {
 
 class Frontier {
  public:
-  explicit Frontier(const DualGeometry& geometry)
+  explicit Frontier(const graphfmt::DualGeometry& geometry)
       : geometry_(geometry),
         words_(geometry.vertex_count() / kBits + 1),
         now_(new std::atomic<uint64_t>[words_]()),
@@ -107,7 +107,7 @@ class Frontier {
     }
   }
 
-  const DualGeometry geometry_;
+  const graphfmt::DualGeometry geometry_;
   const uint64_t words_;
   std::unique_ptr<std::atomic<uint64_t>[]> now_;
   std::unique_ptr<std::atomic<uint64_t>[]> next_;

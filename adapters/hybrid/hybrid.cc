@@ -81,9 +81,9 @@ Outcome<AlgorithmResult> run_program(const HybridProgram& program, const RunRequ
   const double open_seconds = seconds_from(begin);
   const auto run_begin = std::chrono::steady_clock::now();
   try {
-    WorkerPool pool(usable_threads(request.threads));
-    auto device =
-        measure_devices((*graph)->blocks(DualSide::kOut), (*graph)->pages(), Measure::kAll);
+    WorkerPool pool(graphfmt::usable_threads(request.threads));
+    auto device = measure_devices((*graph)->blocks(graphfmt::DualSide::kOut), (*graph)->pages(),
+                                  Measure::kAll);
     if (!device) return device.error();
     device->arcs_per_second = kArcsPerSecond * pool.size();
     device->gap_bytes = request.gap_bytes.value_or(device->gap_bytes);
@@ -131,7 +131,7 @@ Outcome<AlgorithmResult> run_named_program(std::string_view algorithm, const Run
 }  // namespace
 
 const AlgorithmEngine kEngine{.name = "hybrid",
-                              .format = GraphKind::kDual,
+                              .format = graphfmt::GraphKind::kDual,
                               .algorithms = kHybridInfos,
                               .run = run_named_program};
 

@@ -4,6 +4,10 @@
 
 namespace graphlane::hybrid {
 
+using graphfmt::kIndexGroupVertices;
+using graphfmt::ListIndex;
+using graphfmt::ListPlace;
+
 ArcRange arcs_of(const DualGraph& graph, const SweepChunk& chunk) {
   const ListIndex& index = chunk.index->index;
   const bool is_range = chunk.items.empty();
@@ -11,7 +15,7 @@ ArcRange arcs_of(const DualGraph& graph, const SweepChunk& chunk) {
   const uint64_t first = index.first_arc(is_range ? chunk.first : chunk.items.front().vertex);
   const uint64_t end =
       is_range ? index.first_arc(chunk.end) : index.first_arc(last) + index.arcs(last);
-  const DualBlock& block =
+  const graphfmt::DualBlock& block =
       graph.dual().block(chunk.index->side, chunk.index->own, chunk.index->other);
   return {.first = block.first_arc + first, .count = end - first};
 }
@@ -46,8 +50,8 @@ Outcome<ChunkLists> ListDecoder::decode(const SweepChunk& chunk, const uint8_t* 
 }
 
 Outcome<void> ListDecoder::decode_weights(const SweepChunk& chunk, const uint8_t* codes) {
-  const DualSide side = chunk.index->side;
-  const WeightTable& table = graph_.dual().weights(side);
+  const graphfmt::DualSide side = chunk.index->side;
+  const graphfmt::WeightTable& table = graph_.dual().weights(side);
   const ArcRange all = arcs_of(graph_, chunk);
   const ByteRange range = table.range(all.first, all.count);
   weights_.resize(starts_.back());
@@ -76,7 +80,7 @@ Outcome<void> ListDecoder::decode_weights(const SweepChunk& chunk, const uint8_t
 
 Outcome<void> ListDecoder::decode_range(const SweepChunk& chunk, const uint8_t* bytes) {
   const ListIndex& index = chunk.index->index;
-  const ListCodec& codec = graph_.dual().codec();
+  const graphfmt::ListCodec& codec = graph_.dual().codec();
   if (index.shape().has_groups) {
     const uint64_t numbers_below = graph_.geometry().size(chunk.index->other);
     if (index.decode_groups(codec, chunk.first, chunk.end, bytes, numbers_below, vertices_, starts_,
@@ -149,7 +153,7 @@ Outcome<void> ListDecoder::decode_items_of_groups(const SweepChunk& chunk, const
 Outcome<void> ListDecoder::decode_items(const SweepChunk& chunk, const uint8_t* bytes) {
   const ListIndex& index = chunk.index->index;
   if (index.shape().has_groups) return decode_items_of_groups(chunk, bytes);
-  const ListCodec& codec = graph_.dual().codec();
+  const graphfmt::ListCodec& codec = graph_.dual().codec();
   const uint64_t limit = graph_.geometry().size(chunk.index->other);
   for (const SweepItem& item : chunk.items) {
     const std::span<const uint8_t> list(bytes + (item.offset - chunk.lists.offset),

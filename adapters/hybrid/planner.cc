@@ -48,7 +48,7 @@ class PageCount {
 // The lists chosen of a block, and what they cost.
 class Selection {
  public:
-  Selection(const DualGraph& graph, const BlockId& block, const ListIndex& index,
+  Selection(const DualGraph& graph, const BlockId& block, const graphfmt::ListIndex& index,
             uint64_t gap_bytes)
       : graph_(graph),
         index_(index),
@@ -59,7 +59,7 @@ class Selection {
   }
   Selection(const Selection&) = delete;
   Selection& operator=(const Selection&) = delete;
-  void add(uint32_t vertex, const ListPlace& place) {
+  void add(uint32_t vertex, const graphfmt::ListPlace& place) {
     // Lists of a group have one place, and are decoded together.
     const bool is_there = !items_.empty() && items_.back().offset == place.offset;
     if (!is_there) decoded_bytes_ += place.length_bytes;
@@ -83,9 +83,9 @@ class Selection {
 
  private:
   const DualGraph& graph_;
-  const ListIndex& index_;
-  const DualBlock& block_;
-  const DualSide side_;
+  const graphfmt::ListIndex& index_;
+  const graphfmt::DualBlock& block_;
+  const graphfmt::DualSide side_;
   ReadCost cost_;
   PageCount lists_;
   std::optional<PageCount> weights_;
@@ -96,7 +96,7 @@ class Selection {
 }  // namespace
 
 ReadCost Planner::range_cost(const BlockId& block) const {
-  const DualBlock& b = about(block);
+  const graphfmt::DualBlock& b = about(block);
   ReadCost cost;
   PageCount(graph_, graph_.blocks(block.side), device_.gap_bytes, cost).add(b.lists);
   if (!graph_.has_index(block)) cost.bytes += pages_of(b.index).bytes;
@@ -109,11 +109,11 @@ ReadCost Planner::range_cost(const BlockId& block) const {
 }
 
 bool Planner::select_sources(Choice& choice, const Frontier& frontier, double limit) const {
-  const ListIndex& index = choice.index->index;
+  const graphfmt::ListIndex& index = choice.index->index;
   Selection selection(graph_, push_block(choice), index, device_.gap_bytes);
   bool is_cheap = true;
   frontier.for_each_active(choice.source, [&](uint32_t vertex) {
-    const ListPlace place = index.place(vertex);
+    const graphfmt::ListPlace place = index.place(vertex);
     if (place.length_bytes == 0) return true;
     selection.add(vertex, place);
     if (selection.is_due()) is_cheap = device_.seconds(selection.cost()) <= limit;
@@ -136,7 +136,7 @@ void Planner::guess(Choice& choice, const Frontier& frontier) {
   if (active == graph_.geometry().size(choice.source)) return;
   // About as many lists as vertices are active have to be read, each with a read, at most all
   // pages.
-  const DualBlock& b = about(push_block(choice));
+  const graphfmt::DualBlock& b = about(push_block(choice));
   const double share =
       static_cast<double>(active) / static_cast<double>(graph_.geometry().size(choice.source));
   const ReadCost all = pages_of(b.lists);
@@ -185,7 +185,7 @@ bool Planner::select_targets(Choice& choice, const Bits& can) const {
   };
   bool is_cheap = true;
   index->index.scan(0, index->index.vertex_count(),
-                    [&](uint32_t vertex, const ListPlace& place, uint64_t) {
+                    [&](uint32_t vertex, const graphfmt::ListPlace& place, uint64_t) {
                       if (!is_cheap || (can_change[vertex / 64] >> vertex % 64 & 1) == 0) return;
                       selection.add(vertex, place);
                       if (selection.is_due()) is_cheap = device_.seconds(cost_now()) < limit;
@@ -291,7 +291,7 @@ Outcome<void> Planner::add_active(std::span<const uint32_t> sources,
   // Pulls in the order of the file, behind the pushes.
   std::stable_sort(choices.begin(), choices.end(), [&](const Choice& a, const Choice& b) {
     const auto place = [](const Choice& choice) {
-      return choice.pushes ? std::tuple(0, DualSide{}, 0u)
+      return choice.pushes ? std::tuple(0, graphfmt::DualSide{}, 0u)
                            : std::tuple(1, choice.flow.targets, choice.target);
     };
     return place(a) < place(b);

@@ -30,11 +30,11 @@ enum class Model { kHybrid, kPush, kPull, kRandom };
 
 // The way of values: along out-arcs (forward), or against them.
 struct Flow {
-  DualSide sources = DualSide::kOut;  // its lists are those of sources
-  DualSide targets = DualSide::kIn;   // its lists are those of targets
+  graphfmt::DualSide sources = graphfmt::DualSide::kOut;  // its lists are those of sources
+  graphfmt::DualSide targets = graphfmt::DualSide::kIn;   // its lists are those of targets
 };
-inline constexpr Flow kForward{DualSide::kOut, DualSide::kIn};
-inline constexpr Flow kBackward{DualSide::kIn, DualSide::kOut};
+inline constexpr Flow kForward{graphfmt::DualSide::kOut, graphfmt::DualSide::kIn};
+inline constexpr Flow kBackward{graphfmt::DualSide::kIn, graphfmt::DualSide::kOut};
 
 // A chunk's tag.
 enum ChunkTag : uint32_t { kPushChunk = 0, kPullChunk = 1 };
@@ -99,7 +99,7 @@ class Planner {
   using Bits = std::vector<std::vector<uint64_t>>;
   BlockId push_block(const Choice& c) const { return {c.flow.sources, c.source, c.target}; }
   BlockId pull_block(const Choice& c) const { return {c.flow.targets, c.target, c.source}; }
-  const DualBlock& about(const BlockId& block) const {
+  const graphfmt::DualBlock& about(const BlockId& block) const {
     return graph_.dual().block(block.side, block.own, block.other);
   }
 

@@ -4,6 +4,8 @@
 
 namespace graphlane::hybrid {
 
+using graphfmt::DualSide;
+
 Strips::Strips(const DualGraph& graph, uint32_t own) : graph_(graph), own_(own) {
   for (const DualSide side : {DualSide::kOut, DualSide::kIn}) {
     if (side == DualSide::kIn && !graph.is_directed()) break;
@@ -49,7 +51,8 @@ void Strips::add_to(SweepPlan& plan, uint64_t neighbours_max) {
     }
     auto strip = std::make_unique<Strip>();
     strip->first = first;
-    strip->end = first = whole_groups_end(first, low, size, graph_.dual().codec().group_vertices());
+    strip->end = first =
+        graphfmt::whole_groups_end(first, low, size, graph_.dual().codec().group_vertices());
     uint32_t count = 0;
     for (const BlockIndexPtr& index : indexes) {
       const uint64_t from = index->index.offset(strip->first), to = index->index.offset(strip->end);

@@ -43,7 +43,7 @@ Outcome<void> ValueFile::open() {
   fd_ = std::move(*fd);
   places_.resize(space_.held_max());
   for (Place& place : places_) {
-    auto bytes = Buffer::allocate(interval_bytes_);
+    auto bytes = graphfmt::Buffer::allocate(interval_bytes_);
     if (!bytes) return bytes.error();
     place.bytes = std::move(*bytes);
   }

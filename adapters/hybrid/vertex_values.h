@@ -33,7 +33,7 @@ class ValueSpace {
  public:
   // `directory`: where the file goes. `memory_bytes`: none: half of what is available. `copies`: of
   // all values that a program makes, one is its own.
-  ValueSpace(const DualGeometry& geometry, std::string directory,
+  ValueSpace(const graphfmt::DualGeometry& geometry, std::string directory,
              std::optional<uint64_t> memory_bytes, uint32_t copies = 1)
       : geometry_(geometry),
         directory_(std::move(directory)),
@@ -44,7 +44,7 @@ class ValueSpace {
   // not even the two intervals of a block fit.
   Outcome<void> begin(uint64_t bytes_a_vertex);
 
-  const DualGeometry& geometry() const { return geometry_; }
+  const graphfmt::DualGeometry& geometry() const { return geometry_; }
   const std::string& directory() const { return directory_; }
   bool is_in_memory() const { return is_in_memory_; }
   // Intervals of each array that are in memory at the same time.
@@ -55,7 +55,7 @@ class ValueSpace {
   uint64_t written_bytes = 0;
 
  private:
-  const DualGeometry geometry_;
+  const graphfmt::DualGeometry geometry_;
   const std::string directory_;
   const std::optional<uint64_t> memory_bytes_;
   const uint32_t copies_;
@@ -76,7 +76,7 @@ class ValueFile {
  private:
   static constexpr uint32_t kNowhere = ~uint32_t{0};
   struct Place {
-    Buffer bytes;
+    graphfmt::Buffer bytes;
     uint32_t interval = kNowhere;
     uint32_t holds = 0;
     bool changed = false;
@@ -150,7 +150,7 @@ class VertexValues {
     return values;
   }
 
-  const DualGeometry& geometry() const { return space_->geometry(); }
+  const graphfmt::DualGeometry& geometry() const { return space_->geometry(); }
   bool is_in_memory() const { return file_ == nullptr; }
 
   Outcome<HeldValues<T>> hold(uint32_t interval, ValueAccess access) {
@@ -229,7 +229,7 @@ ValueUse<T> replacing(VertexValues<T>& values) {
 // each(first vertex, values of the interval…) for all intervals, ascending.
 template <class Each, class... T>
 Outcome<void> for_each_interval(const Each& each, ValueUse<T>... uses) {
-  const DualGeometry& geometry = std::get<0>(std::tie(uses...)).values.geometry();
+  const graphfmt::DualGeometry& geometry = std::get<0>(std::tie(uses...)).values.geometry();
   for (uint32_t i = 0; i < geometry.partitions() && geometry.size(i) > 0; ++i) {
     std::tuple held(uses.values.hold(i, uses.access)...);
     const auto call = [&](auto&... one) -> Outcome<void> {
@@ -248,7 +248,7 @@ Outcome<void> for_each_interval(const Each& each, ValueUse<T>... uses) {
 // ascending. In memory at once, else in a pass over all values for each interval of numbers.
 template <class Each>
 Outcome<void> count_values(VertexValues<uint32_t>& values, const Each& each) {
-  const DualGeometry& geometry = values.geometry();
+  const graphfmt::DualGeometry& geometry = values.geometry();
   const uint64_t step = values.is_in_memory() ? geometry.vertex_count() : geometry.width();
   std::vector<uint32_t> counts;
   for (uint64_t first = 0; first < geometry.vertex_count(); first += step) {

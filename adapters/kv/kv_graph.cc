@@ -2,9 +2,11 @@
 
 namespace graphlane::kv {
 
+using graphfmt::Direction;
+
 Outcome<std::unique_ptr<KvGraph>> KvGraph::open(const std::string& path, const KvOptions& options,
                                                 bool wants_in) {
-  auto pages = Pages::open(path);
+  auto pages = graphfmt::Pages::open(path);
   if (!pages) return pages.error();
   auto graph = std::make_unique<KvGraph>();
   graph->pages_ = std::move(*pages);
@@ -35,10 +37,10 @@ Outcome<KvGraph::List> KvGraph::decode(uint64_t vertex, std::span<const uint8_t>
   const auto damaged = [&] {
     return make_error(EIO, "{}: the list of vertex {} is damaged", path(), vertex);
   };
-  const Result<ListValue> parts = pages_->parse_value(value);
+  const Result<graphfmt::ListValue> parts = pages_->parse_value(value);
   if (!parts) return damaged();
   List list{.neighbours = {}, .weights = parts->weights};
-  if (pages_->codec().kind() == CodecKind::kRaw &&
+  if (pages_->codec().kind() == graphfmt::CodecKind::kRaw &&
       reinterpret_cast<uintptr_t>(parts->list.data()) % sizeof(uint32_t) == 0) {
     list.neighbours = {reinterpret_cast<const uint32_t*>(parts->list.data()),
                        parts->neighbour_count};
@@ -56,8 +58,8 @@ Outcome<KvGraph::List> KvGraph::decode(uint64_t vertex, std::span<const uint8_t>
 }
 
 double KvGraph::weight(const List& list, size_t i) const {
-  const WeightKind kind = pages_->header().weight;
-  return kind == WeightKind::kNone ? 1 : value_weight(kind, list.weights, i);
+  const graphfmt::WeightKind kind = pages_->header().weight;
+  return kind == graphfmt::WeightKind::kNone ? 1 : graphfmt::value_weight(kind, list.weights, i);
 }
 
 }  // namespace graphlane::kv

@@ -19,11 +19,11 @@ class KvGraph {
                                                 bool wants_in);
 
   const std::string& path() const { return pages_->path(); }
-  const Pages& pages() const { return *pages_; }
+  const graphfmt::Pages& pages() const { return *pages_; }
   uint64_t vertex_count() const { return pages_->vertex_count(); }
   // kIn gives the out-lists where the graph is undirected or the in-lists are not wanted.
-  KvStore& store(Direction direction) {
-    return *stores_[direction == Direction::kIn && stores_[1] ? 1 : 0];
+  KvStore& store(graphfmt::Direction direction) {
+    return *stores_[direction == graphfmt::Direction::kIn && stores_[1] ? 1 : 0];
   }
   bool has_in() const { return stores_[1] != nullptr; }
   PagedFiles::Moved moved() const;
@@ -31,7 +31,7 @@ class KvGraph {
   // The neighbours, decoded where they are not raw, and their weights. EIO names the vertex.
   struct List {
     std::span<const uint32_t> neighbours;
-    ValueWeights weights;
+    graphfmt::ValueWeights weights;
   };
   Outcome<List> decode(uint64_t vertex, std::span<const uint8_t> value,
                        std::vector<uint32_t>& scratch) const;
@@ -39,7 +39,7 @@ class KvGraph {
   double weight(const List& list, size_t i) const;
 
  private:
-  std::unique_ptr<Pages> pages_;
+  std::unique_ptr<graphfmt::Pages> pages_;
   std::unique_ptr<KvStore> stores_[2];
 };
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 namespace graphlane::kv {
+using graphfmt::PageView;
 namespace {
 
 void unpin(PageBuffer::Frame* frame) {
@@ -86,14 +87,14 @@ Outcome<PinnedValue> KvReader::take(uint64_t key, float hotness, PageBuffer::Fra
 }
 
 uint64_t KvReader::pages_of_rest(uint64_t bytes) const {
-  const uint64_t room = store_.pages().page_bytes() - sizeof(PageHead);
+  const uint64_t room = store_.pages().page_bytes() - sizeof(graphfmt::PageHead);
   return (bytes + room - 1) / room;
 }
 
 // A value that begins at the end of a page, with the rest from the pages that follow.
 Outcome<PinnedValue> KvReader::gather(uint64_t key, const PageView& view, uint32_t at_place,
                                       uint64_t page_index) {
-  const PageStore& pages = store_.pages();
+  const graphfmt::PageStore& pages = store_.pages();
   const std::span<const uint8_t> begin = view.value(at_place);
   const uint64_t more_bytes = view.head().more_bytes;
   if (more_bytes > (pages.page_count() - page_index) * pages.page_bytes()) {
@@ -264,7 +265,7 @@ Outcome<void> KvReader::multi_get(std::span<const uint64_t> keys, std::span<cons
 }
 
 Outcome<void> KvReader::for_each(uint64_t first, const VisitKey& visit) {
-  const PageStore& pages = store_.pages();
+  const graphfmt::PageStore& pages = store_.pages();
   uint64_t page_index = 0;
   (void)pages.find_page(first, page_index);
   if (page_index == UINT64_MAX) page_index = 0;  // below all keys

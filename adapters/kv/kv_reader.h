@@ -93,11 +93,12 @@ class KvReader {
   Outcome<PinnedValue> complete(Waiting& waiting);
   Outcome<PinnedValue> find_in_memory(uint64_t key, uint64_t page_index);
   Outcome<PinnedValue> take(uint64_t key, float hotness, PageBuffer::Frame& frame);
-  Outcome<PinnedValue> gather(uint64_t key, const PageView& view, uint32_t at, uint64_t page_index);
+  Outcome<PinnedValue> gather(uint64_t key, const graphfmt::PageView& view, uint32_t at,
+                              uint64_t page_index);
   uint64_t pages_of_rest(uint64_t bytes) const;
   // The most of them on their way at once.
   uint64_t rest_pages_max() const { return std::max(1u, buffer_.ask_max() / 2); }
-  Outcome<const PageView*> view_of(uint64_t page_index, PageBuffer::Frame*& frame);
+  Outcome<const graphfmt::PageView*> view_of(uint64_t page_index, PageBuffer::Frame*& frame);
 
   KvStore& store_;
   PageBuffer buffer_;

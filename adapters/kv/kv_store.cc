@@ -10,16 +10,17 @@ constexpr uint64_t kLoadBytes = 4 << 20;
 }  // namespace
 
 Outcome<std::unique_ptr<KvStore>> KvStore::open(const std::string& path, const KvOptions& options) {
-  auto pages = PageStore::open(path);
+  auto pages = graphfmt::PageStore::open(path);
   if (!pages) return pages.error();
   std::unique_ptr<KvStore> store(new KvStore(options));
-  store->own_ = std::make_unique<PageStore>(std::move(*pages));
+  store->own_ = std::make_unique<graphfmt::PageStore>(std::move(*pages));
   store->pages_ = store->own_.get();
   if (auto started = store->start(options); !started) return started.error();
   return store;
 }
 
-Outcome<std::unique_ptr<KvStore>> KvStore::open(const PageStore& pages, const KvOptions& options) {
+Outcome<std::unique_ptr<KvStore>> KvStore::open(const graphfmt::PageStore& pages,
+                                                const KvOptions& options) {
   std::unique_ptr<KvStore> store(new KvStore(options));
   store->pages_ = &pages;
   if (auto started = store->start(options); !started) return started.error();
@@ -40,7 +41,7 @@ Outcome<void> KvStore::start(const KvOptions& options) {
 Outcome<void> KvStore::load() {
   const uint64_t page_bytes = pages_->page_bytes();
   const uint64_t count = pages_->page_count();
-  auto memory = Buffer::allocate(count * page_bytes);
+  auto memory = graphfmt::Buffer::allocate(count * page_bytes);
   if (!memory) return make_error(ENOMEM, "{}: no memory for its {} pages", pages_->path(), count);
   memory_ = std::move(*memory);
   views_.reserve(count);

@@ -32,13 +32,14 @@ class KvStore {
   // Errors are one line that names the file. EIO: damaged; EINVAL: no store.
   static Outcome<std::unique_ptr<KvStore>> open(const std::string& path, const KvOptions& options);
   // Opens a store whose index is loaded. `pages` must live longer.
-  static Outcome<std::unique_ptr<KvStore>> open(const PageStore& pages, const KvOptions& options);
+  static Outcome<std::unique_ptr<KvStore>> open(const graphfmt::PageStore& pages,
+                                                const KvOptions& options);
 
-  const PageStore& pages() const { return *pages_; }
+  const graphfmt::PageStore& pages() const { return *pages_; }
   const OpenPagedFile& file() const { return *file_; }
   ValueCache& cache() { return cache_; }
   bool is_in_memory() const { return !views_.empty(); }
-  const PageView& view(uint64_t page_index) const { return views_[page_index]; }
+  const graphfmt::PageView& view(uint64_t page_index) const { return views_[page_index]; }
   PagedFiles::Moved moved() const { return files_.moved(); }
 
  private:
@@ -46,13 +47,13 @@ class KvStore {
   Outcome<void> start(const KvOptions& options);
   Outcome<void> load();
 
-  std::unique_ptr<PageStore> own_;
-  const PageStore* pages_ = nullptr;
+  std::unique_ptr<graphfmt::PageStore> own_;
+  const graphfmt::PageStore* pages_ = nullptr;
   PagedFiles files_;
   OpenPagedFile* file_ = nullptr;
   ValueCache cache_;
-  Buffer memory_;
-  std::vector<PageView> views_;  // of a store in memory
+  graphfmt::Buffer memory_;
+  std::vector<graphfmt::PageView> views_;  // of a store in memory
 };
 
 }  // namespace graphlane::kv

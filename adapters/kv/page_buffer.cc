@@ -63,7 +63,8 @@ class PageBuffer::Fetch final : public Completion {
   int error_ GUARDED_BY(mu_) = 0;
 };
 
-PageBuffer::PageBuffer(const PageStore& store, const PagedFile& file, const BufferOptions& options)
+PageBuffer::PageBuffer(const graphfmt::PageStore& store, const PagedFile& file,
+                       const BufferOptions& options)
     : store_(store),
       file_(file),
       page_bytes_(store.page_bytes()),
@@ -110,7 +111,7 @@ PageBuffer::Frame* PageBuffer::take_frame() {
     frame = frames_.back().get();
   }
   if (frame->bytes == nullptr) {
-    auto memory = Buffer::allocate(page_bytes_);
+    auto memory = graphfmt::Buffer::allocate(page_bytes_);
     if (!memory) return nullptr;
     frame->bytes = memory->as<uint8_t>();
     memory_.push_back(std::move(*memory));

@@ -41,7 +41,7 @@ class PageBuffer {
   struct Frame {
     uint64_t page_index = 0;
     uint8_t* bytes = nullptr;
-    PageView view = {};
+    graphfmt::PageView view = {};
     PinCount pins{0};
     Fetch* fetch = nullptr;  // that reads it
     uint32_t asks = 0;       // gets that wait for it; the reader's
@@ -51,7 +51,7 @@ class PageBuffer {
     std::optional<Error> error = {};
   };
 
-  PageBuffer(const PageStore& store, const PagedFile& file, const BufferOptions& options);
+  PageBuffer(const graphfmt::PageStore& store, const PagedFile& file, const BufferOptions& options);
   ~PageBuffer();  // what was begun has ended
   PageBuffer(const PageBuffer&) = delete;
   PageBuffer& operator=(const PageBuffer&) = delete;
@@ -84,13 +84,13 @@ class PageBuffer {
   void forget(Frame& frame);
   Fetch* free_fetch();
 
-  const PageStore& store_;
+  const graphfmt::PageStore& store_;
   const PagedFile& file_;
   const uint32_t page_bytes_;
   const uint32_t depth_;
   const uint32_t ask_max_;
   std::vector<std::unique_ptr<Frame>> frames_;
-  std::vector<Buffer> memory_;
+  std::vector<graphfmt::Buffer> memory_;
   std::unordered_map<uint64_t, Frame*> by_page_;
   Frame* last_ = nullptr;  // the latest hit
   size_t hand_ = 0;        // the frame to be reused next

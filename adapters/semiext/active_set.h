@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-namespace graphlane {
+namespace graphlane::semiext {
 
 class ActiveSet {
  public:
@@ -113,4 +113,4 @@ class ActiveSet {
   bool next_is_all_ = false;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::semiext

@@ -31,7 +31,7 @@ size_t place_of(EdgeSide side) { return side == EdgeSide::kIn ? 1 : 0; }
 ListLoader::ListLoader(const Graph& graph, Sink& sink, uint64_t in_flight_bytes_max)
     : graph_(graph),
       is_directed_(graph.is_directed()),
-      is_raw_(graph.codec().kind() == CodecKind::kRaw),
+      is_raw_(graph.codec().kind() == graphfmt::CodecKind::kRaw),
       variant_(graph.variant()),
       sink_(sink),
       in_flight_bytes_max_(in_flight_bytes_max),
@@ -56,9 +56,9 @@ void ListLoader::fail_damaged(const std::string& path, uint64_t offset, VertexId
   fail(make_error(EIO, "{}: damaged from byte {} on: the list of vertex {}", path, offset, owner));
 }
 
-ListPlace ListLoader::place(const Graph::Side& side, EdgeSide which, VertexId owner) {
+graphfmt::ListPlace ListLoader::place(const Graph::Side& side, EdgeSide which, VertexId owner) {
   Cursor& cursor = cursors_[place_of(which)];
-  ListPlace place;
+  graphfmt::ListPlace place;
   if (cursor.vertex == owner) {
     place = {.offset = cursor.offset, .length_bytes = side.index->bytes(owner)};
   } else {
@@ -121,7 +121,7 @@ void ListLoader::add_piece(const Ask& ask, bool is_weights, Join* join) {
       return;
     }
   } else {
-    const ListPlace list = place(side, ask.side, ask.owner);
+    const graphfmt::ListPlace list = place(side, ask.side, ask.owner);
     piece.offset = list.offset;
     piece.length_bytes = list.length_bytes;
     if (is_raw_) {
@@ -172,9 +172,9 @@ void ListLoader::begin() {
 
 void ListLoader::make_run_tasks(Batch& batch) {
   for (const EdgeSide side : {EdgeSide::kOut, EdgeSide::kIn}) {
-    ListRuns& runs = batch.runs[place_of(side)];
+    semiext::ListRuns& runs = batch.runs[place_of(side)];
     runs.close();
-    for (const ListRuns::Run& run : runs.runs()) {
+    for (const semiext::ListRuns::Run& run : runs.runs()) {
       Task& task = batch.tasks.emplace_back();
       task.loader = this;
       task.batch = &batch;
@@ -228,7 +228,7 @@ void ListLoader::make_tasks(Batch& batch) {
                            pieces[last.first].file == piece.file &&
                            piece.offset / page_bytes <= (last.range.end() - 1) / page_bytes + 1;
       const uint64_t end = std::max(last.range.end(), piece_end);
-      if (adjoins && end - last.range.offset <= ListRuns::kBytesMax) {
+      if (adjoins && end - last.range.offset <= semiext::ListRuns::kBytesMax) {
         last.end = i + 1;
         last.range.length_bytes = end - last.range.offset;
         last.list_bytes += piece.length_bytes;
@@ -297,7 +297,7 @@ void ListLoader::take(const PageBytes& bytes, const Task& task) {
 }
 
 void ListLoader::take_run(const PageBytes& bytes, const Task& task) {
-  const ListRuns& runs = task.batch->runs[place_of(task.side)];
+  const semiext::ListRuns& runs = task.batch->runs[place_of(task.side)];
   read_run(task.side, runs.owners_of(*task.lists), task.range.offset, bytes.pieces());
 }
 
@@ -315,9 +315,9 @@ void ListLoader::read_run(EdgeSide side, std::span<const VertexId> owners, uint6
 void ListLoader::take_runs_from_memory(Batch& batch) {
   is_giving_ = true;
   for (const EdgeSide side : {EdgeSide::kOut, EdgeSide::kIn}) {
-    ListRuns& runs = batch.runs[place_of(side)];
+    semiext::ListRuns& runs = batch.runs[place_of(side)];
     runs.close();
-    for (const ListRuns::Run& run : runs.runs()) {
+    for (const semiext::ListRuns::Run& run : runs.runs()) {
       if (error_) break;
       const Graph::Side& from = graph_.side(side);
       const PageBytes::Piece bytes(from.lists_memory + run.begin,
@@ -496,7 +496,7 @@ std::span<const VertexId> ListLoader::from_memory(const Ask& ask, EdgeSide which
   if (is_raw_) {
     return raw_from_memory(side, ask.owner).subspan(first, count);
   }
-  const ListPlace list = place(side, which, ask.owner);
+  const graphfmt::ListPlace list = place(side, which, ask.owner);
   resize_for_overwrite(scratch, degree);
   const auto* const data = reinterpret_cast<const uint8_t*>(side.lists_memory + list.offset);
   if (!graph_.codec().decode({data, list.length_bytes}, {scratch.data(), degree},

@@ -168,12 +168,12 @@ class ListLoader {
     size_t end = 0;
     uint64_t list_bytes = 0;
     ByteRange range;
-    const ListRuns::Run* lists = nullptr;  // nullptr: pieces
-    EdgeSide side = EdgeSide::kOut;        // of the run
+    const semiext::ListRuns::Run* lists = nullptr;  // nullptr: pieces
+    EdgeSide side = EdgeSide::kOut;                 // of the run
   };
   struct Batch {
     std::vector<Piece> pieces;
-    ListRuns runs[2];
+    semiext::ListRuns runs[2];
     std::vector<Task> tasks;
     size_t pending = 0;
   };
@@ -185,7 +185,7 @@ class ListLoader {
 
   void ask_device(const Ask& asked);
   void add_piece(const Ask& ask, bool is_weights, Join* join);
-  ListPlace place(const Graph::Side& side, EdgeSide which, VertexId owner);
+  graphfmt::ListPlace place(const Graph::Side& side, EdgeSide which, VertexId owner);
   ListView view_in_memory(const Ask& ask);
   std::span<const VertexId> from_memory(const Ask& ask, EdgeSide side,
                                         std::vector<VertexId>& scratch);
@@ -229,8 +229,8 @@ class ListLoader {
   std::vector<Piece> asked_;
   uint64_t asked_bytes_ = 0;  // of them
   std::vector<Ask> empty_;    // no list, or the graph is in memory: nothing to read
-  ListRuns asked_runs_[2];
-  RunReader run_reader_;
+  semiext::ListRuns asked_runs_[2];
+  semiext::RunReader run_reader_;
   bool is_giving_ = false;
   bool asks_while_giving_ = false;
   uint64_t begun_bytes_ = 0;

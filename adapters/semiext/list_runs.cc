@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace graphlane {
+namespace graphlane::semiext {
 
 void ListRuns::close() {
   for (const Run& run : runs_) {
@@ -19,8 +19,8 @@ void ListRuns::clear() {
 }
 
 // The first of `owners` that lie behind one another within `room` bytes.
-RunReader::Stretch RunReader::stretch(const ListIndex& index, std::span<const VertexId> owners,
-                                      uint64_t room) {
+RunReader::Stretch RunReader::stretch(const graphfmt::ListIndex& index,
+                                      std::span<const VertexId> owners, uint64_t room) {
   constexpr uint64_t kGapMax = 16;
   Stretch lists;
   uint64_t next = owners[0];
@@ -99,4 +99,4 @@ bool RunReader::fail(std::span<const VertexId> owners, uint64_t offset, const St
   return false;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::semiext

@@ -20,11 +20,11 @@
 #include "iomgr/read/page_bytes.h"
 #include "iomgr/volume/stub/stripe.h"
 
-namespace graphlane {
+namespace graphlane::semiext {
 
 // The place of `vertex` in an index, from the place of `near`, or from the index where the two are
 // far apart.
-inline uint64_t offset_from(const ListIndex& index, uint64_t near, uint64_t near_offset,
+inline uint64_t offset_from(const graphfmt::ListIndex& index, uint64_t near, uint64_t near_offset,
                             uint64_t vertex) {
   constexpr uint64_t kNear = 16;
   uint64_t offset = near_offset;
@@ -56,7 +56,7 @@ class ListRuns {
 
   // Adds the list of `owner`, which becomes a part of the last run or begins one. False: it is
   // empty, and there is no run; it was not added. `page_bytes` is a power of 2.
-  bool add(const ListIndex& index, VertexId owner, uint64_t page_bytes);
+  bool add(const graphfmt::ListIndex& index, VertexId owner, uint64_t page_bytes);
 
   std::span<Run> runs() { return runs_; }
   size_t count() const { return runs_.size(); }
@@ -79,7 +79,7 @@ class ListRuns {
   uint64_t last_offset_ = 0;
 };
 
-inline bool ListRuns::add(const ListIndex& index, VertexId owner, uint64_t page_bytes) {
+inline bool ListRuns::add(const graphfmt::ListIndex& index, VertexId owner, uint64_t page_bytes) {
   const uint64_t length = index.bytes(owner);
   if (length == 0) {
     if (runs_.empty()) return false;
@@ -127,13 +127,15 @@ inline bool ListRuns::add(const ListIndex& index, VertexId owner, uint64_t page_
 // Gives the lists of runs from their pages.
 class RunReader {
  public:
-  RunReader(const ListCodec& codec, uint64_t vertex_count)
-      : codec_(codec), is_raw_(codec.kind() == CodecKind::kRaw), vertex_count_(vertex_count) {}
+  RunReader(const graphfmt::ListCodec& codec, uint64_t vertex_count)
+      : codec_(codec),
+        is_raw_(codec.kind() == graphfmt::CodecKind::kRaw),
+        vertex_count_(vertex_count) {}
 
   // Calls give(owner, neighbours) for each of `owners`, ascending but for empty lists. `pages` hold
   // the file's bytes from `begin` on. False: a list is damaged, and none is given from it on.
   template <class Give>
-  bool read(const ListIndex& index, std::span<const VertexId> owners, uint64_t begin,
+  bool read(const graphfmt::ListIndex& index, std::span<const VertexId> owners, uint64_t begin,
             std::span<const PageBytes::Piece> pages, const Give& give);
 
   // The list that was damaged.
@@ -153,7 +155,8 @@ class RunReader {
     uint64_t numbers = 0;
   };
 
-  Stretch stretch(const ListIndex& index, std::span<const VertexId> owners, uint64_t room);
+  Stretch stretch(const graphfmt::ListIndex& index, std::span<const VertexId> owners,
+                  uint64_t room);
   bool decode(const Stretch& stretch, std::span<const std::byte> bytes, size_t slack_bytes);
   bool decode_one(std::span<const std::byte> bytes, uint64_t degree, size_t slack_bytes);
   std::span<const std::byte> copy(std::span<const PageBytes::Piece> pages, uint64_t page,
@@ -161,7 +164,7 @@ class RunReader {
   bool fail(std::span<const VertexId> owners, uint64_t offset, const Stretch& stretch,
             std::span<const std::byte> bytes);
 
-  const ListCodec& codec_;
+  const graphfmt::ListCodec& codec_;
   const bool is_raw_;
   const uint64_t vertex_count_;
   std::array<uint32_t, kStretchMax> lengths_{};
@@ -174,8 +177,8 @@ class RunReader {
 };
 
 template <class Give>
-bool RunReader::read(const ListIndex& index, std::span<const VertexId> owners, uint64_t begin,
-                     std::span<const PageBytes::Piece> pages, const Give& give) {
+bool RunReader::read(const graphfmt::ListIndex& index, std::span<const VertexId> owners,
+                     uint64_t begin, std::span<const PageBytes::Piece> pages, const Give& give) {
   uint64_t vertex = 0;  // its list begins at `offset`
   uint64_t offset = 0;
   while (!owners.empty()) {
@@ -223,4 +226,4 @@ bool RunReader::read(const ListIndex& index, std::span<const VertexId> owners, u
   return true;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::semiext

@@ -24,7 +24,7 @@
 
 #include "iomgr/base/mutex.h"
 
-namespace graphlane {
+namespace graphlane::semiext {
 
 template <class Message>
 class MessageBins {
@@ -160,4 +160,4 @@ class MessageBins {
   std::vector<Worker> workers_;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::semiext

@@ -70,7 +70,7 @@ Outcome<AlgorithmResult> run_listed(const ListedProgram& program, const RunReque
   const PagedFiles::Moved before = (*graph)->moved();
   const auto run_begin = std::chrono::steady_clock::now();
   try {
-    WorkerPool pool(usable_threads(request.threads));
+    WorkerPool pool(graphfmt::usable_threads(request.threads));
     if (auto set = set_gaps(**graph, request.gap_bytes); !set) return set.error();
     Outcome<AlgorithmResult> result = program.run({.graph = **graph,
                                                    .pool = pool,
@@ -98,7 +98,9 @@ Outcome<AlgorithmResult> run_named(std::string_view algorithm, const RunRequest&
 
 }  // namespace
 
-const AlgorithmEngine kEngine{
-    .name = "semiext", .format = GraphKind::kLists, .algorithms = kInfos, .run = run_named};
+const AlgorithmEngine kEngine{.name = "semiext",
+                              .format = graphfmt::GraphKind::kLists,
+                              .algorithms = kInfos,
+                              .run = run_named};
 
 }  // namespace graphlane::semiext

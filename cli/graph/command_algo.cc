@@ -108,7 +108,7 @@ EngineOption option_of_another_engine(const AlgoCommand& options, const Algorith
 Outcome<const AlgorithmEngine*> choose_engine(const AlgoCommand& options) {
   const AlgorithmEngine* chosen = engine_named(options.engine);
   if (chosen == nullptr) {
-    const Outcome<GraphHeader> header = read_graph_header(options.graph);
+    const Outcome<graphfmt::GraphHeader> header = graphfmt::read_graph_header(options.graph);
     if (!header) return header.error();
     for (const AlgorithmEngine* engine : kAlgorithmEngines) {
       if (engine->format == header->kind) chosen = engine;

@@ -27,6 +27,7 @@
 #include "iomgr/volume/volume_files.h"
 
 namespace graphlane::cli {
+using namespace graphfmt;
 namespace {
 
 struct ConvertCommand {

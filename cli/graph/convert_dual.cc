@@ -4,6 +4,7 @@
 #include "iomgr/base/size.h"
 
 namespace graphlane::cli {
+using graphfmt::DualSide;
 namespace {
 
 double bits_for_arcs(uint64_t bytes, uint64_t arcs, bool is_directed) {
@@ -14,7 +15,7 @@ double bits_for_arcs(uint64_t bytes, uint64_t arcs, bool is_directed) {
 
 // Bits per arc, over both sides.
 struct DualBits {
-  explicit DualBits(const Dual& dual) {
+  explicit DualBits(const graphfmt::Dual& dual) {
     uint64_t lists_bytes = 0;
     for (const DualSide side : {DualSide::kOut, DualSide::kIn}) {
       if (side == DualSide::kIn && !dual.is_directed()) break;
@@ -32,14 +33,14 @@ struct DualBits {
 }  // namespace
 
 Outcome<std::vector<std::string>> convert_to_dual(const ToStored& options, uint32_t partitions) {
-  const Outcome<CodecKind> codec = parse_codec(options.codec);
+  const Outcome<graphfmt::CodecKind> codec = graphfmt::parse_codec(options.codec);
   if (!codec) return codec.error();
   const bool is_directed = !options.input.undirected;
-  Outcome<DualSummary> built = build_dual({.input = options.input,
-                                           .output = options.path,
-                                           .codec = *codec,
-                                           .partitions = partitions,
-                                           .overwrite = options.overwrite});
+  Outcome<graphfmt::DualSummary> built = graphfmt::build_dual({.input = options.input,
+                                                               .output = options.path,
+                                                               .codec = *codec,
+                                                               .partitions = partitions,
+                                                               .overwrite = options.overwrite});
   if (!built) return built.error();
   if (!quiet) {
     fmt::print(
@@ -55,9 +56,9 @@ Outcome<std::vector<std::string>> convert_to_dual(const ToStored& options, uint3
 }
 
 Outcome<int> show_dual(const std::string& path, bool as_json) {
-  const auto dual = Dual::open(path);
+  const auto dual = graphfmt::Dual::open(path);
   if (!dual) return dual.error();
-  const GraphHeader& header = (*dual)->header();
+  const graphfmt::GraphHeader& header = (*dual)->header();
   const DualBits bits(**dual);
   if (as_json) {
     Json about = graph_json(path, header);

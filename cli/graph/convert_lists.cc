@@ -9,6 +9,7 @@
 #include "iomgr/base/size.h"
 
 namespace graphlane::cli {
+using namespace graphfmt;
 namespace {
 
 double bits_an_arc(const Lists& lists) {

@@ -11,7 +11,7 @@ namespace graphlane::cli {
 
 // The options that conversions to all stored formats share.
 struct ToStored {
-  EdgeListOptions input;
+  graphfmt::EdgeListOptions input;
   std::string codec;
   bool overwrite = false;
   std::string path;
@@ -23,7 +23,7 @@ Outcome<std::vector<std::string>> convert_to_lists(const ToStored& options);
 Outcome<void> may_become_lists(const std::string& path);
 
 // The type of a stored graph's weights; empty: it has none, or cannot be opened.
-std::optional<WeightType> stored_weights(const std::string& path);
+std::optional<graphfmt::WeightType> stored_weights(const std::string& path);
 
 Outcome<int> check_stored_graph(const std::string& path);
 Outcome<int> show_stored_graph(const std::string& path, bool as_json);
@@ -34,11 +34,11 @@ std::string_view direction_of(bool is_directed);
 // For `info`: prints one line; prints the lines from the path to the edges; and the header as JSON.
 void print_fact(std::string_view key, const std::string& text);
 // The type of the weights, and how many bits one takes.
-void print_weights(const GraphHeader& header);
-void print_graph(const std::string& path, const GraphHeader& header,
+void print_weights(const graphfmt::GraphHeader& header);
+void print_graph(const std::string& path, const graphfmt::GraphHeader& header,
                  const std::string& more_of_vertices = "");
-Json graph_json(const std::string& path, const GraphHeader& header);
+Json graph_json(const std::string& path, const graphfmt::GraphHeader& header);
 // The bytes of all files, the header included.
-uint64_t stored_bytes(const GraphHeader& header);
+uint64_t stored_bytes(const graphfmt::GraphHeader& header);
 
 }  // namespace graphlane::cli

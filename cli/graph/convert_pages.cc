@@ -7,26 +7,28 @@ namespace graphlane::cli {
 namespace {
 
 // The pages of both directions.
-uint64_t page_count_of(const Pages& pages) {
-  const uint64_t out = pages.store(Direction::kOut).page_count();
-  return pages.header().is_directed ? out + pages.store(Direction::kIn).page_count() : out;
+uint64_t page_count_of(const graphfmt::Pages& pages) {
+  const uint64_t out = pages.store(graphfmt::Direction::kOut).page_count();
+  return pages.header().is_directed ? out + pages.store(graphfmt::Direction::kIn).page_count()
+                                    : out;
 }
 
 }  // namespace
 
 Outcome<std::vector<std::string>> convert_to_pages(const ToStored& options,
                                                    std::optional<uint64_t> page_size_bytes) {
-  const Outcome<CodecKind> codec = parse_codec(options.codec);
+  const Outcome<graphfmt::CodecKind> codec = graphfmt::parse_codec(options.codec);
   if (!codec) return codec.error();
-  const uint64_t page_bytes = page_size_bytes.value_or(kPageBytesUsual);
-  if (!is_page_size(page_bytes)) {
+  const uint64_t page_bytes = page_size_bytes.value_or(graphfmt::kPageBytesUsual);
+  if (!graphfmt::is_page_size(page_bytes)) {
     return make_error(EINVAL, "--page {}: a multiple of 4K up to 1M is expected", page_bytes);
   }
-  Outcome<PagesSummary> built = build_pages({.input = options.input,
-                                             .output = options.path,
-                                             .codec = *codec,
-                                             .page_bytes = static_cast<uint32_t>(page_bytes),
-                                             .overwrite = options.overwrite});
+  Outcome<graphfmt::PagesSummary> built =
+      graphfmt::build_pages({.input = options.input,
+                             .output = options.path,
+                             .codec = *codec,
+                             .page_bytes = static_cast<uint32_t>(page_bytes),
+                             .overwrite = options.overwrite});
   if (!built) return built.error();
   if (!quiet) {
     fmt::print("{}: {} vertices, {}, {}, codec {}, {} of {}, {}\n", options.shown,
@@ -39,10 +41,10 @@ Outcome<std::vector<std::string>> convert_to_pages(const ToStored& options,
 }
 
 Outcome<int> show_pages(const std::string& path, bool as_json) {
-  const auto pages = Pages::open(path);
+  const auto pages = graphfmt::Pages::open(path);
   if (!pages) return pages.error();
-  const GraphHeader& header = (*pages)->header();
-  const PageStore& out = (*pages)->store(Direction::kOut);
+  const graphfmt::GraphHeader& header = (*pages)->header();
+  const graphfmt::PageStore& out = (*pages)->store(graphfmt::Direction::kOut);
   if (as_json) {
     Json about = graph_json(path, header);
     about["keys"] = out.key_count();

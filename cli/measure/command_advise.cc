@@ -4,6 +4,10 @@
 #include "iomgr/base/size.h"
 
 namespace graphlane::cli {
+using graphfmt::DepthReason;
+using graphfmt::devices_touched;
+using graphfmt::GraphFormat;
+using graphfmt::Sweep;
 namespace {
 
 constexpr uint32_t kDevicesAssumed = 4;
@@ -12,13 +16,13 @@ struct AdviseOptions {
   std::string path;
   std::optional<uint32_t> device_count;
   bool on_ssds = false;
-  uint32_t thread_count = engine_thread_count();
+  uint32_t thread_count = graphfmt::engine_thread_count();
   bool as_json = false;
 };
 
 struct Advice {
   std::string path;
-  GraphRequests graph;
+  graphfmt::GraphRequests graph;
   std::vector<uint64_t> depths_now;  // of each sweep; 0: plain, or several files
   uint32_t device_count = 0;
   bool are_devices_assumed = false;
@@ -31,8 +35,8 @@ struct Advice {
     for (const Sweep& sweep : graph.sweeps) bytes += sweep.bytes;
     return bytes;
   }
-  AutoDepth depth_of(const Sweep& sweep) const {
-    return auto_depth(sweep.requests, sweep.bytes, device_count, on_ssds, thread_count);
+  graphfmt::AutoDepth depth_of(const Sweep& sweep) const {
+    return graphfmt::auto_depth(sweep.requests, sweep.bytes, device_count, on_ssds, thread_count);
   }
   bool fits_memory() const { return swept_bytes() <= memory_bytes; }
   // The values for --stripe.
@@ -77,14 +81,14 @@ std::string explain(DepthReason reason, const Advice& advice) {
                          advice.device_count);
     case DepthReason::kBalance:
       return fmt::format("deeper, {} devices would get less than {} units each",
-                         advice.device_count, kUnitsPerDevice);
+                         advice.device_count, graphfmt::kUnitsPerDevice);
     case DepthReason::kSsds: return "on SSDs no seek is saved by more, and less is more even";
     case DepthReason::kLeast: break;
   }
   return "never less";
 }
 
-std::string describe(const GraphRequests& graph) {
+std::string describe(const graphfmt::GraphRequests& graph) {
   if (graph.grid) {
     return fmt::format("GridGraph's grid: {} vertices, {} edges{}, {} x {} partitions",
                        graph.grid->vertex_count, graph.grid->edge_count,
@@ -96,7 +100,7 @@ std::string describe(const GraphRequests& graph) {
 }
 
 Json sweep_json(const Advice& advice, const Sweep& sweep, uint64_t depth_now) {
-  const AutoDepth depth = advice.depth_of(sweep);
+  const graphfmt::AutoDepth depth = advice.depth_of(sweep);
   const uint64_t median = sweep.requests.median_bytes();
   Json about = {{"name", sweep.name},
                 {"files", sweep.file_count},
@@ -139,7 +143,7 @@ Json json_of(const Advice& advice) {
 }
 
 void print_sweep(const Advice& advice, const Sweep& sweep, uint64_t depth_now) {
-  const RequestSizes& requests = sweep.requests;
+  const graphfmt::RequestSizes& requests = sweep.requests;
   fmt::print("\n{}: {}", sweep.name, format_size(sweep.bytes));
   if (sweep.file_count != 1) fmt::print(" in {} files", sweep.file_count);
   if (sweep.is_rewritten) fmt::print(", rewritten by every iteration: better plain");
@@ -147,7 +151,7 @@ void print_sweep(const Advice& advice, const Sweep& sweep, uint64_t depth_now) {
   fmt::print("\n  requests      {} a sweep: mean {}, median {}, largest {}\n", requests.count(),
              format_size(requests.mean_bytes()), format_size(requests.median_bytes()),
              format_size(requests.max_bytes()));
-  const AutoDepth depth = advice.depth_of(sweep);
+  const graphfmt::AutoDepth depth = advice.depth_of(sweep);
   fmt::print("  auto depth    {} ({})\n", format_size(depth.bytes), explain(depth.reason, advice));
   fmt::print("  devices       a typical request uses {:.1f} of {}\n",
              devices_touched(requests.median_bytes(), depth.bytes, advice.device_count),
@@ -161,7 +165,7 @@ void print_text(const Advice& advice) {
   if (advice.graph.format == GraphFormat::kUnknown) {
     fmt::print("auto depth      {}, or less where {} devices would get less than {} units each\n",
                format_size(stripe_depth_default(advice.on_ssds)), advice.device_count,
-               kUnitsPerDevice);
+               graphfmt::kUnitsPerDevice);
     return;
   }
   fmt::print("memory          {} to sweep, {} for it: {}\n", format_size(advice.swept_bytes()),
@@ -177,9 +181,9 @@ void print_text(const Advice& advice) {
 }
 
 Outcome<int> advise(const AdviseOptions& options) {
-  const Outcome<GraphDirectory> directory = GraphDirectory::open(options.path);
+  const Outcome<graphfmt::GraphDirectory> directory = graphfmt::GraphDirectory::open(options.path);
   if (!directory) return directory.error();
-  Outcome<GraphRequests> requests = find_requests(*directory);
+  Outcome<graphfmt::GraphRequests> requests = graphfmt::find_requests(*directory);
   if (!requests) return requests.error();
   // The volume of the directory. If it cannot be opened, an earlier step has reported a stub in the
   // directory as an error.
@@ -198,7 +202,8 @@ Outcome<int> advise(const AdviseOptions& options) {
     advice.are_devices_assumed = true;
   }
   for (const Sweep& sweep : advice.graph.sweeps) {
-    const auto file = directory->has(sweep.name) ? directory->look(sweep.name) : GraphFile{};
+    const auto file =
+        directory->has(sweep.name) ? directory->look(sweep.name) : graphfmt::GraphFile{};
     if (!file) return file.error();
     advice.depths_now.push_back(file->stripe_depth_bytes);
   }

@@ -149,7 +149,7 @@ Outcome<int> check_graph(const std::string& path) {
 }
 
 Outcome<int> check(const CheckCommand& options) {
-  if (is_stored_graph(options.root)) return check_graph(options.root);
+  if (graphfmt::is_stored_graph(options.root)) return check_graph(options.root);
   const auto volume = Volume::open(options.root);
   if (!volume) return volume.error();
   catch_interrupts();

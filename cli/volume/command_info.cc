@@ -185,7 +185,8 @@ void print_text(const Json& info) {
 }
 
 Outcome<int> info(const InfoOptions& options) {
-  if (is_stored_graph(options.path)) return show_stored_graph(options.path, options.as_json);
+  if (graphfmt::is_stored_graph(options.path))
+    return show_stored_graph(options.path, options.as_json);
   const Outcome<VolumePath> place = open_volume_of(options.path);
   if (!place) return place.error();
   const Outcome<Json> about =

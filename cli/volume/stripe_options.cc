@@ -30,9 +30,10 @@ StripePolicy StripeOptions::policy(const StripePolicy& fallback) const {
 }
 
 void choose_depths(const Volume& volume, ImportOptions* options) {
-  const auto chooser = std::make_shared<DepthChooser>(volume.device_count(), volume.is_on_ssds());
+  const auto chooser =
+      std::make_shared<graphfmt::DepthChooser>(volume.device_count(), volume.is_on_ssds());
   options->choose_depth = [chooser](const std::string& path) -> Outcome<uint64_t> {
-    const Outcome<AutoDepth> depth = chooser->choose(path);
+    const Outcome<graphfmt::AutoDepth> depth = chooser->choose(path);
     if (!depth) return depth.error();
     return depth->bytes;
   };

@@ -66,7 +66,7 @@ def prepare(devices, directory: Path, undo: ExitStack, count: int) -> dict[str, 
 @click.option("--files", default=60, show_default=True)
 @run_options
 def main(files, at, rounds, out, **options):
-    milliseconds: dict[str, list[float]] = {}
+    milliseconds = {}
     with chosen_devices(at, options) as devices, tempfile.TemporaryDirectory() as directory, ExitStack() as undo:
         variants = prepare(devices, Path(directory), undo, files)
         for number in range(rounds):

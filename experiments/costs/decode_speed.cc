@@ -17,8 +17,8 @@
 
 namespace {
 
-using graphlane::CodecKind;
-using graphlane::ListCodec;
+using graphlane::graphfmt::CodecKind;
+using graphlane::graphfmt::ListCodec;
 
 constexpr int kRounds = 9;
 // The numbers that are decoded at a time stay in the second-level cache, as they do in an engine.

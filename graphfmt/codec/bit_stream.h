@@ -17,7 +17,7 @@
 #include <cstring>
 #include <span>
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 constexpr unsigned kStreamNumberBitsMax = 34;
 
@@ -149,4 +149,4 @@ constexpr unsigned zeta_bits(unsigned width, unsigned k) {
 inline unsigned zeta_width(uint64_t x) { return static_cast<unsigned>(std::bit_width(x + 1)); }
 inline unsigned gamma_bits(uint64_t x) { return 2 * zeta_width(x) - 1; }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -6,7 +6,7 @@
 #include "graphfmt/codec/codec_simd.h"
 #include "graphfmt/codec/codec_varint.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 class RawCodec final : public ListCodec {
@@ -125,4 +125,4 @@ const ListCodec& ListCodec::of(CodecKind kind) {
   return raw;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

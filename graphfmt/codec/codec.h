@@ -27,7 +27,7 @@
 
 #include "iomgr/base/error.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // The numbers stand in headers.
 enum class CodecKind : uint32_t { kRaw = 0, kVarint = 1, kSimd = 2, kReference = 3 };
@@ -97,4 +97,4 @@ class ListCodec {
   ~ListCodec() = default;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -8,7 +8,7 @@
 
 #include "graphfmt/codec/bit_stream.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr unsigned kZetaMax = 8;
@@ -580,4 +580,4 @@ const ListCodec& reference_codec() {
   return codec;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

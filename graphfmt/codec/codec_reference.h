@@ -11,10 +11,10 @@
 
 #include "graphfmt/codec/codec.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 inline constexpr uint32_t kReferenceGroupVertices = 32;
 
 const ListCodec& reference_codec();
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

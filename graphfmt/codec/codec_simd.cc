@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr size_t control_bytes(size_t count) { return (count + 3) / 4; }
@@ -313,4 +313,4 @@ const ListCodec& simd_codec() {
   return codec;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -11,8 +11,8 @@
 
 #include "graphfmt/codec/codec.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 const ListCodec& simd_codec();
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr uint8_t kVarintTop = 0x80;
@@ -380,4 +380,4 @@ const ListCodec& varint_codec() {
   return codec;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -9,8 +9,8 @@
 
 #include "graphfmt/codec/codec.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 const ListCodec& varint_codec();
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 // A code is within a word that begins at its first byte.
@@ -496,4 +496,4 @@ void decode_value_weights(WeightKind kind, const ValueWeights& weights, uint64_t
   });
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

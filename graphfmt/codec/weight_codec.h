@@ -27,7 +27,7 @@
 #include "iomgr/base/error.h"
 #include "iomgr/volume/stub/stripe.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 inline constexpr uint64_t kWeightFrameArcs = 4096;
 // More distinct numbers than these are not put into a dictionary.
@@ -193,4 +193,4 @@ double value_weight(WeightKind kind, const ValueWeights& weights, uint64_t i);
 void decode_value_weights(WeightKind kind, const ValueWeights& weights, uint64_t count,
                           uint8_t* stored);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

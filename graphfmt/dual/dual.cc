@@ -5,7 +5,7 @@
 #include "graphfmt/stored_files.h"
 #include "iomgr/base/crc32c_long.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 std::string_view dual_prefix(DualSide side) { return side == DualSide::kOut ? "out" : "in"; }
@@ -157,4 +157,4 @@ bool Dual::is_sound_piece(DualSide which, DualPart part, uint64_t piece,
          crc32c_extend(0, bytes.data(), bytes.size()) == checksums[piece];
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -37,7 +37,7 @@
 #include "graphfmt/list_index.h"
 #include "iomgr/volume/stub/stripe.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 enum class DualSide { kOut = 0, kIn = 1 };
 enum class DualPart { kBlocks = 0, kWeights = 1 };
@@ -155,4 +155,4 @@ class Dual {
   Side sides_[2];
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

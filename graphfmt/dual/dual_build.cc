@@ -11,7 +11,7 @@
 #include "graphfmt/output/out_file.h"
 #include "graphfmt/piece_checksums.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 // A file that is written from its begin to its end.
@@ -446,4 +446,4 @@ Outcome<DualSummary> build_dual(const DualOptions& options) {
                      format.index_bytes()};
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -15,7 +15,7 @@
 #include "graphfmt/edge_list.h"
 #include "graphfmt/stored_graph_build.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct DualOptions {
   // Its memory budget and threads are for all. `undirected` makes an undirected graph; `simple`: of
@@ -41,4 +41,4 @@ Outcome<DualSummary> build_dual(const DualOptions& options);
 // vertex's neighbours are in fewer places.
 uint32_t dual_partitions(uint64_t vertex_count, uint64_t arc_count, uint64_t budget_bytes);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

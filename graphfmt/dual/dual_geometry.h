@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 inline constexpr uint32_t kDualPartitionsMax = 512;
 
@@ -37,4 +37,4 @@ class DualGeometry {
   uint64_t width_ = 1;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -9,7 +9,7 @@
 #include "graphfmt/sort/line.h"
 #include "iomgr/base/process/progress.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr uint64_t kStripBytesMax = uint64_t{512} << 10;
@@ -404,4 +404,4 @@ Outcome<GraphHeader> check_dual(const std::string& path, unsigned threads) {
   });
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

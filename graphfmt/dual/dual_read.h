@@ -8,7 +8,7 @@
 #include "graphfmt/edge_list.h"
 #include "graphfmt/list_sink.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct DualScanOptions {
   std::string label = "read";  // for Progress
@@ -32,4 +32,4 @@ Outcome<EdgeListSummary> read_dual(const EdgeListOptions& options, EdgeSink& sin
 // Opens it, reads all, and compares the two sides: they hold the same arcs. Returns the header.
 Outcome<GraphHeader> check_dual(const std::string& path, unsigned threads = 0);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -7,7 +7,7 @@
 
 #include "iomgr/base/files/file_io.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 constexpr size_t kDrainBytes = 1 << 20;
 
@@ -87,4 +87,4 @@ Outcome<void> DualRow::keep_limit() {
   return {};
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

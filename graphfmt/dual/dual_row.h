@@ -18,7 +18,7 @@
 #include "graphfmt/list_index.h"
 #include "graphfmt/output/out_file.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // Bytes that are appended, and later read once, in order.
 class SpillableBytes {
@@ -88,4 +88,4 @@ class DualRow {
   uint64_t memory_bytes_ = 0;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -27,7 +27,7 @@
 
 #include "graphfmt/edge_list.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 inline constexpr uint32_t kPartitionsMax = 2048;
 
@@ -77,4 +77,4 @@ Outcome<GridInfo> read_grid(const std::string& dir);
 // the partition of its place. The three copies must be equal (two, if blocks are holes).
 Outcome<GridInfo> check_grid(const std::string& dir);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -17,7 +17,7 @@
 #include "iomgr/base/process/progress.h"
 #include "iomgr/base/size.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr uint64_t kChunkVertices = uint64_t{1} << 20;  // GridGraph's CHUNKSIZE
@@ -369,4 +369,4 @@ Outcome<GridSummary> build_grid(const GridOptions& options) {
   });
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

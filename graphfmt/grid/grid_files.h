@@ -10,7 +10,7 @@
 
 #include "graphfmt/grid/grid.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 inline std::string block_path(const std::string& dir, uint32_t i, uint32_t j) {
   return dir + "/block-" + std::to_string(i) + "-" + std::to_string(j);
@@ -39,4 +39,4 @@ inline constexpr size_t kHeldBytes = 768;
 static_assert(kRunBytes % sizeof(Edge) == 0 && kRunBytes % sizeof(WeightedEdge) == 0);
 static_assert(kHeldBytes % sizeof(Edge) == 0 && kHeldBytes % sizeof(WeightedEdge) == 0);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

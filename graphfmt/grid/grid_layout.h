@@ -12,7 +12,7 @@
 
 #include "graphfmt/edge.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // Divides by a constant with one multiplication: the sort does it twice an edge.
 // Exact for dividend and divisor below 2^31: with m = ⌈2^63/d⌉ the error of
@@ -65,4 +65,4 @@ class GridLayout {
 // `partitions` of 0: what build_grid() chooses. With more edges it never chooses fewer.
 uint32_t choose_partitions(uint64_t vertex_count, uint64_t edge_count, uint32_t partitions);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

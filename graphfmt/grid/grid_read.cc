@@ -15,7 +15,7 @@
 #include "iomgr/base/files/regular_file.h"
 #include "iomgr/base/process/progress.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr size_t kCheckBytes = size_t{3} << 20;  // whole edges of both sizes
@@ -330,4 +330,4 @@ Outcome<GridInfo> check_grid(const std::string& dir) {
   });
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

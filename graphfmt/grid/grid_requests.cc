@@ -1,6 +1,6 @@
 #include "graphfmt/grid/grid_requests.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 // Whole pages, and whole edges: 12288 = 3 * 4096 = 1024 * 12.
@@ -28,4 +28,4 @@ RequestSizes grid_requests(std::span<const int64_t> offsets, bool weighted) {
   return sizes;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

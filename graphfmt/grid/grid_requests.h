@@ -6,11 +6,11 @@
 
 #include "graphfmt/request_sizes.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 inline constexpr uint64_t kGridRequestMax = 24u << 20;
 
 // `offsets` is the table: where each block begins, and the end.
 RequestSizes grid_requests(std::span<const int64_t> offsets, bool weighted);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -12,7 +12,7 @@
 #include "graphfmt/sort/line.h"
 #include "iomgr/base/process/progress.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 // Neighbouring blocks [first, end), row-major.
@@ -266,4 +266,4 @@ Outcome<uint64_t> write_grid(const GridWriteJob& job, const RunStore& runs) {
   return GridWriter(job, runs).run();
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

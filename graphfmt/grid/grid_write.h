@@ -17,7 +17,7 @@
 #include "graphfmt/grid/grid_layout.h"
 #include "graphfmt/sort/run_store.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct GridWriteJob {
   std::string dir;
@@ -40,4 +40,4 @@ constexpr uint64_t grid_write_overhead_bytes(size_t block_count) {
 // The bytes written to all files.
 Outcome<uint64_t> write_grid(const GridWriteJob& job, const RunStore& runs);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

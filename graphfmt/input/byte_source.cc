@@ -9,7 +9,7 @@
 
 #include "iomgr/base/files/file_io.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr size_t kRawBytes = size_t{512} << 10;
@@ -190,4 +190,4 @@ Outcome<bool> ByteSource::skip_zeros() {
   }
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -21,7 +21,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/base/process/progress.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 class ByteSource {
  public:
@@ -68,4 +68,4 @@ class ByteSource {
   size_t head_bytes_ = 0, head_taken_ = 0;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -8,7 +8,7 @@
 
 #include "graphfmt/input/weights.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 bool is_column_blank(char c) { return c == ' ' || c == '\t'; }
@@ -248,4 +248,4 @@ std::vector<std::string_view> columns_of(std::string_view line, char delimiter) 
   return columns;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -12,7 +12,7 @@
 #include "graphfmt/edge_list.h"
 #include "graphfmt/output/snap_text.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct ColumnsDialect {
   SnapDialect numbers;   // what a vertex and a weight are; `columns` and `prefix` do not count
@@ -43,4 +43,4 @@ NamesParsed parse_names(std::string_view text, const ColumnsDialect& dialect, ch
 // The columns of one line, for a look at it. Quotes are left on.
 std::vector<std::string_view> columns_of(std::string_view line, char delimiter);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

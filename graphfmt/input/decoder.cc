@@ -11,7 +11,7 @@
 #include <climits>
 #include <cstring>
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 using namespace std::string_view_literals;
@@ -248,4 +248,4 @@ Outcome<std::unique_ptr<Decoder>> Decoder::create(Compression compression) {
   return decoder;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

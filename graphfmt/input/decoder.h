@@ -13,7 +13,7 @@
 
 #include "iomgr/base/error.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 enum class Compression { kNone, kGzip, kXz, kLzma, kZstd, kBzip2, kLz4, kZlib };
 
@@ -46,4 +46,4 @@ class Decoder {
   static Outcome<std::unique_ptr<Decoder>> create(Compression compression);
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

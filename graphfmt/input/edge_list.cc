@@ -12,7 +12,7 @@
 #include "graphfmt/output/edge_writer.h"
 #include "graphfmt/sort/line.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr std::pair<EdgeFormat, std::string_view> kFormatNames[] = {
@@ -264,4 +264,4 @@ Outcome<EdgeListSummary> convert_edges(const EdgeListOptions& input, const EdgeL
   });
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -14,7 +14,7 @@
 #include "iomgr/base/files/unnamed_file.h"
 #include "iomgr/base/process/interrupt.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr uint64_t kSortMemoryMin = uint64_t{1} << 20;
@@ -177,4 +177,4 @@ Outcome<size_t> EdgeSorter::next(char* records, size_t count_max) {
   return count;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -18,7 +18,7 @@
 #include "graphfmt/edge.h"
 #include "iomgr/base/fd.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 enum class EdgeOrder { kSourceTarget, kTargetSource };
 
@@ -75,4 +75,4 @@ class EdgeSorter {
   uint64_t edge_count_ = 0;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

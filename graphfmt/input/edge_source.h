@@ -12,7 +12,7 @@
 #include "graphfmt/input/sniff.h"
 #include "graphfmt/input/text_plan.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // The target of edges between words, as parse_names() writes them. One call at a
 // time, in the order of the file.
@@ -41,4 +41,4 @@ ReadResult read_metis(ByteSource& source, const EdgeListOptions& options, const 
 // A grid, CSR, GraphChi's shards or lists; EISDIR: none of them.
 ReadResult read_graph_directory(const EdgeListOptions& options, const EdgeTarget& target);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -10,7 +10,7 @@
 
 #include "graphfmt/input/weights.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr uint64_t kEdgesLookedAt = 1024;
@@ -139,4 +139,4 @@ std::string ListHead::text() const {
   return fmt::format("{} {}", source_.value_or(0), target_.value_or(0));
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -15,7 +15,7 @@
 
 #include "graphfmt/edge.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 class ListHead {
  public:
@@ -58,4 +58,4 @@ class ListHead {
   Others others_;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

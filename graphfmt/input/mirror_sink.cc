@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 template <class T>
@@ -54,4 +54,4 @@ Outcome<void> MirrorSink::prepare(EdgeBatch& batch) {
   return next_.prepare(batch);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

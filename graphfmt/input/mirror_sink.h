@@ -3,7 +3,7 @@
 
 #include "graphfmt/edge.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 class MirrorSink : public EdgeSink {
  public:
@@ -25,4 +25,4 @@ class MirrorSink : public EdgeSink {
   uint64_t edge_count_ = 0;  // take() only
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -11,7 +11,7 @@
 #include "graphfmt/output/snap_text.h"
 #include "graphfmt/sort/line.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 // Whole records of 8, 12, 16, 20 and 24 bytes.
@@ -308,4 +308,4 @@ ReadResult read_binary(ByteSource& source, const EdgeListOptions& options,
   return BinaryReader(source, options, target).run();
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -17,7 +17,7 @@
 #include "graphfmt/pages/pages_read.h"
 #include "graphfmt/sort/line.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr size_t kDirectoryBatchEdges = size_t{64} << 10;
@@ -454,4 +454,4 @@ ReadResult read_graph_directory(const EdgeListOptions& options, const EdgeTarget
   }
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -18,7 +18,7 @@
 #include "graphfmt/output/snap_text.h"
 #include "graphfmt/sort/line.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr size_t kMetisTextBytes = size_t{256} << 10;
@@ -327,4 +327,4 @@ ReadResult read_metis(ByteSource& source, const EdgeListOptions& options,
   return MetisReader(source, options, target).run();
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -13,7 +13,7 @@
 #include "graphfmt/sort/line.h"
 #include "iomgr/base/size.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr size_t kTextPieceMin = size_t{64} << 10;
@@ -273,4 +273,4 @@ ReadResult read_text(ByteSource& source, const TextPlan& plan, const EdgeListOpt
   return TextReader(source, plan, options, target).run();
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -13,7 +13,7 @@
 #include "iomgr/base/files/file_io.h"
 #include "iomgr/base/process/interrupt.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr uint64_t kRenumberMemoryMin = uint64_t{1} << 20;
@@ -404,4 +404,4 @@ Outcome<uint64_t> Renumberer::hand_on(EdgeSink& sink, unsigned threads) {
   return *vertex_count;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

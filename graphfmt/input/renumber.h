@@ -22,7 +22,7 @@
 #include "graphfmt/input/edge_source.h"
 #include "graphfmt/staging.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 class Renumberer : public NameSink {
  public:
@@ -76,4 +76,4 @@ class Renumberer : public NameSink {
   std::shared_ptr<Buffer> table_;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -4,7 +4,7 @@
 
 #include "graphfmt/sort/line.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr size_t kSimpleBatchEdges = size_t{64} << 10;
@@ -61,4 +61,4 @@ Outcome<void> SimpleSink::hand_on(unsigned threads) {
   return line.run(usable_threads(threads));
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -6,7 +6,7 @@
 
 #include "graphfmt/input/edge_sort.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 class SimpleSink : public EdgeSink {
  public:
@@ -30,4 +30,4 @@ class SimpleSink : public EdgeSink {
   uint64_t edge_count_ = 0;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

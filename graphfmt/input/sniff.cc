@@ -13,7 +13,7 @@
 #include "graphfmt/input/weights.h"
 #include "iomgr/base/utf8.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 using namespace std::string_view_literals;
@@ -484,7 +484,7 @@ bool looks_16_bit(std::string_view head) {
 std::string name_of(const BinaryLayout& layout) {
   return fmt::format(
       "pairs of {}-bit numbers{}", 8 * layout.vertex_bytes,
-      layout.weight ? fmt::format(" with {} weights", graphlane::name_of(*layout.weight)) : "");
+      layout.weight ? fmt::format(" with {} weights", graphfmt::name_of(*layout.weight)) : "");
 }
 
 std::string_view first_data_line(std::string_view head) {
@@ -520,7 +520,7 @@ std::string BinaryLayout::options() const {
   std::string text = vertex_bytes == 8 ? "--from u64" : "--from u32";
   if (!weight) return text;
   const bool usual = *weight == (vertex_bytes == 8 ? WeightType::kFloat64 : WeightType::kFloat32);
-  return text + (usual ? " -w" : fmt::format(" -w --weights {}", graphlane::name_of(*weight)));
+  return text + (usual ? " -w" : fmt::format(" -w --weights {}", graphfmt::name_of(*weight)));
 }
 
 BinaryLayout layout_of(const EdgeListOptions& options) {
@@ -672,7 +672,7 @@ std::optional<std::string> why_not_layout(std::string_view head, uint64_t size_b
         "its weights are no likely {} numbers: are they whole numbers, or of another byte order, "
         "or "
         "before the vertices? {}",
-        graphlane::name_of(*layout.weight), believed());
+        graphfmt::name_of(*layout.weight), believed());
   }
   return std::nullopt;
 }
@@ -736,4 +736,4 @@ EdgeFormat resolve_format(const EdgeListOptions& options, std::string_view head)
   return EdgeFormat::kSnap;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -11,7 +11,7 @@
 
 #include "graphfmt/edge_list.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // A binary list's records: two vertices of 4 or 8 bytes, perhaps a weight.
 struct BinaryLayout {
@@ -55,4 +55,4 @@ bool is_mtx_banner(std::string_view text);
 // Another format that the text is one of by its banner, if `format` is not it.
 std::optional<EdgeFormat> banner_of(std::string_view head);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

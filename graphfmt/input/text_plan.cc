@@ -6,7 +6,7 @@
 
 #include "graphfmt/input/sniff.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr size_t kHeadBytesSeen = size_t{64} << 10;  // of a file: byte_source.h
@@ -433,4 +433,4 @@ Outcome<TextPlan> plan_text(const EdgeListOptions& options, EdgeFormat format,
   return TextPlanner(options, format, head).run();
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -17,7 +17,7 @@
 #include "graphfmt/edge_list.h"
 #include "graphfmt/input/columns_text.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct TextPlan {
   EdgeFormat format = EdgeFormat::kSnap;
@@ -39,4 +39,4 @@ struct TextPlan {
 Outcome<TextPlan> plan_text(const EdgeListOptions& options, EdgeFormat format,
                             std::string_view head);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 // Beyond these a float type has no room for every whole number.
@@ -168,4 +168,4 @@ char* write_weight(const char* weight, WeightType type, char* text) {
   return text;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -12,7 +12,7 @@
 
 #include "graphfmt/edge.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // "float32", "float64", "int64".
 std::optional<WeightType> parse_weight_type(std::string_view name);
@@ -37,4 +37,4 @@ WeightFit convert_weight(const char* from, WeightType from_type, char* to, Weigh
 inline constexpr size_t kWeightTextMax = 32;
 char* write_weight(const char* weight, WeightType type, char* text);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -3,7 +3,7 @@
 #include "graphfmt/stored_files.h"
 #include "iomgr/base/crc32c_long.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 std::string_view prefix_of(Direction direction) {
@@ -111,4 +111,4 @@ Outcome<void> Lists::check_piece(Direction direction, ListPart part, uint64_t pi
                     bytes.size());
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -26,7 +26,7 @@
 #include "graphfmt/graph_header.h"
 #include "graphfmt/list_index.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 enum class Direction { kOut, kIn };
 enum class ListPart { kLists, kWeights };
@@ -94,4 +94,4 @@ class Lists {
   Side sides_[2];
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

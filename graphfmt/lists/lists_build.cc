@@ -4,7 +4,7 @@
 #include "graphfmt/output/out_file.h"
 #include "graphfmt/piece_checksums.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 // The files of one direction.
@@ -181,4 +181,4 @@ Outcome<ListsSummary> build_lists(const ListsOptions& options) {
   return ListsSummary{std::move(*built), format.lists_bytes()};
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -16,7 +16,7 @@
 #include "graphfmt/lists/lists.h"
 #include "graphfmt/stored_graph_build.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct ListsOptions {
   // Its memory budget and threads are for all. `undirected` makes an undirected graph; `simple`: of
@@ -40,4 +40,4 @@ struct ListsSummary : StoredGraphSummary {
 
 Outcome<ListsSummary> build_lists(const ListsOptions& options);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -9,7 +9,7 @@
 #include "iomgr/base/process/progress.h"
 #include "iomgr/volume/stub/stripe.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr uint64_t kScanArcsMax = uint64_t{256} << 10;
@@ -218,4 +218,4 @@ Outcome<GraphHeader> check_lists(const std::string& path, unsigned threads) {
   return header;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -8,7 +8,7 @@
 #include "graphfmt/list_sink.h"
 #include "graphfmt/lists/lists.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct ScanOptions {
   std::string label = "read";                         // for Progress
@@ -29,4 +29,4 @@ Outcome<EdgeListSummary> read_lists(const EdgeListOptions& options, EdgeSink& si
 // header.
 Outcome<GraphHeader> check_lists(const std::string& path, unsigned threads = 0);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

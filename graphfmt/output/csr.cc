@@ -8,7 +8,7 @@
 #include "graphfmt/sort/line.h"
 #include "graphfmt/staging.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr size_t kCsrBatchEdges = size_t{64} << 10;
@@ -124,4 +124,4 @@ Outcome<EdgeListSummary> build_csr(const CsrOptions& options) {
   });
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -13,7 +13,7 @@
 
 #include "graphfmt/edge_list.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct CsrOptions {
   EdgeListOptions list;    // what is read, and how; its memory budget is that of all
@@ -26,4 +26,4 @@ Outcome<EdgeListSummary> build_csr(const CsrOptions& options);
 // A directory may be overwritten by a CSR only if it is a CSR or empty; EEXIST: another.
 Outcome<void> may_become_csr(const std::string& dir);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -11,7 +11,7 @@
 #include "graphfmt/output/snap_text.h"
 #include "iomgr/base/files/file_io.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 // Something that cannot be replaced by a rename, only written to.
@@ -179,4 +179,4 @@ Outcome<void> EdgeWriter::write(const char* data, size_t length_bytes) {
   return {};
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -12,7 +12,7 @@
 #include "graphfmt/staging.h"
 #include "iomgr/base/fd.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 class EdgeWriter : public EdgeSink {
  public:
@@ -35,4 +35,4 @@ class EdgeWriter : public EdgeSink {
   Fd fd_;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -12,7 +12,7 @@
 #include "graphfmt/staging.h"
 #include "iomgr/base/files/file_io.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr size_t kMetisWriteBatch = size_t{64} << 10;  // edges
@@ -186,4 +186,4 @@ Outcome<EdgeListSummary> write_metis(const EdgeListOptions& list, const EdgeList
   });
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -8,10 +8,10 @@
 
 #include "graphfmt/edge_list.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // `list.weight_type` is kFloat64 if there are weights. With `list.round_weights` they become the nearest
 // whole numbers.
 Outcome<EdgeListSummary> write_metis(const EdgeListOptions& list, const EdgeListOutput& output);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

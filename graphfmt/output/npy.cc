@@ -8,7 +8,7 @@
 
 #include "iomgr/base/files/file_io.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr std::string_view kNpyMagic("\x93NUMPY\x01\x00", 8);
@@ -128,4 +128,4 @@ Outcome<void> NpyReader::read_numbers(uint64_t* to, size_t count) {
   return {};
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

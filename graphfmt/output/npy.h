@@ -10,7 +10,7 @@
 #include "graphfmt/input/byte_source.h"
 #include "iomgr/base/fd.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 class NpyWriter {
  public:
@@ -53,4 +53,4 @@ class NpyReader {
   Buffer raw_;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

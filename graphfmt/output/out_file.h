@@ -11,7 +11,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/base/files/file_io.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct OutFile {
   Fd fd;
@@ -48,4 +48,4 @@ struct OutFile {
   }
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

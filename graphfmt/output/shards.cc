@@ -17,7 +17,7 @@
 #include "iomgr/base/files/file_io.h"
 #include "iomgr/base/size.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 namespace fs = std::filesystem;
@@ -436,4 +436,4 @@ Outcome<ShardsSummary> build_shards(const ShardsOptions& options) {
   });
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

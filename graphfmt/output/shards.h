@@ -17,7 +17,7 @@
 
 #include "graphfmt/edge_list.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 inline constexpr uint32_t kShardsMax = 2048;
 
@@ -56,4 +56,4 @@ std::string shard_block_directory(const std::string& values_path);
 // of edge values, before they are compressed
 inline constexpr size_t kShardBlockBytes = size_t{1} << 20;
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

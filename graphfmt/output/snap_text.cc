@@ -9,7 +9,7 @@
 
 #include "graphfmt/input/weights.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr size_t kQuoteMax = 24;
@@ -251,4 +251,4 @@ std::string why_not_weight(std::string_view token, WeightType type) {
                      name_of(type), holds);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -14,7 +14,7 @@
 
 #include "graphfmt/edge.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // UTF-8 text may begin with it.
 inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
@@ -86,4 +86,4 @@ std::string why_not_vertex(std::string_view token, const SnapDialect& dialect);
 // Why `token` is no weight of the type, or loses digits as one.
 std::string why_not_weight(std::string_view token, WeightType type);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -20,7 +20,7 @@
 
 #include "iomgr/base/crc32c_long.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 inline constexpr uint32_t kPageBytesMin = 4096;
 inline constexpr uint32_t kPageBytesUsual = 8192;
@@ -155,4 +155,4 @@ class PageView {
   uint64_t values_ = 0;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

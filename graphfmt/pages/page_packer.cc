@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 uint32_t PagePacker::key_bytes_with(uint64_t key) const {
   if (keys_.empty()) return 0;
@@ -88,4 +88,4 @@ void PagePacker::emit(uint64_t first_key, uint64_t more_bytes) {
   rest_bytes_ = 0;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

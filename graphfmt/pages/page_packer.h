@@ -9,7 +9,7 @@
 
 #include "graphfmt/pages/page.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // Keeps the first key and the checksum of each page of a store.
 struct PageIndex {
@@ -52,4 +52,4 @@ class PagePacker {
   uint32_t rest_bytes_ = 0;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -4,7 +4,7 @@
 
 #include "graphfmt/buffer.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 Outcome<PageStore> PageStore::open(const std::string& path) {
   const std::filesystem::path whole(path);
@@ -143,4 +143,4 @@ Outcome<void> PageStore::scan_pages() {
   return {};
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

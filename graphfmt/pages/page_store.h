@@ -18,7 +18,7 @@
 #include "graphfmt/pages/page_packer.h"
 #include "graphfmt/pages/store_head.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 class PageStore {
  public:
@@ -61,4 +61,4 @@ class PageStore {
   uint64_t torn_bytes_ = 0;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

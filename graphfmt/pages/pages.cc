@@ -4,7 +4,7 @@
 
 #include "graphfmt/stored_files.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 std::string pages_file_name(Direction direction) {
   return direction == Direction::kOut ? "out.pages" : "in.pages";
@@ -77,4 +77,4 @@ Result<ListValue> Pages::parse_value(std::span<const uint8_t> value) const {
   return parts;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -23,7 +23,7 @@
 #include "graphfmt/lists/lists.h"
 #include "graphfmt/pages/page_store.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // "out.pages", "in.pages".
 std::string pages_file_name(Direction direction);
@@ -70,4 +70,4 @@ class Pages {
   std::unique_ptr<PageStore> stores_[2];
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -6,7 +6,7 @@
 #include "graphfmt/output/out_file.h"
 #include "graphfmt/pages/page_packer.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 // A number that tells stores apart, and is the same for the same graph.
@@ -208,4 +208,4 @@ Outcome<PagesSummary> build_pages(const PagesOptions& options) {
   return PagesSummary{std::move(*built), format.value_bytes(), format.page_count()};
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -14,7 +14,7 @@
 #include "graphfmt/pages/pages.h"
 #include "graphfmt/stored_graph_build.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct PagesOptions {
   // Its memory budget and threads are for all. `undirected` makes an undirected graph; `simple`: of
@@ -35,4 +35,4 @@ struct PagesSummary : StoredGraphSummary {
 
 Outcome<PagesSummary> build_pages(const PagesOptions& options);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

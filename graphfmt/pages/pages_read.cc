@@ -7,7 +7,7 @@
 #include "graphfmt/sort/line.h"
 #include "iomgr/base/process/progress.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr uint64_t kScanBytes = uint64_t{256} << 10;
@@ -210,4 +210,4 @@ Outcome<GraphHeader> check_pages(const std::string& path, unsigned threads) {
   return header;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -8,7 +8,7 @@
 #include "graphfmt/list_sink.h"
 #include "graphfmt/pages/pages.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // Gives all lists of a direction, ascending, to the sink. `label` is for Progress.
 Outcome<void> scan_pages(const Pages& pages, Direction direction, const std::string& label,
@@ -22,4 +22,4 @@ Outcome<EdgeListSummary> read_pages(const EdgeListOptions& options, EdgeSink& si
 // header.
 Outcome<GraphHeader> check_pages(const std::string& path, unsigned threads = 0);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

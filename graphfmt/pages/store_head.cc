@@ -3,7 +3,7 @@
 #include <cstring>
 #include <optional>
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr char kStoreMagic[8] = {'G', 'l', 'p', 'a', 'g', 'e', 's', '\n'};
@@ -92,4 +92,4 @@ Outcome<StoreHead> parse_store_head(std::span<const uint8_t> bytes, const std::s
   return make_error(EIO, "{}: byte 0: its head is damaged", path);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

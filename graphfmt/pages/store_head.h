@@ -14,7 +14,7 @@
 #include "graphfmt/pages/page.h"
 #include "iomgr/base/error.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 inline constexpr uint64_t kStoreSlotBytes = 4096;
 inline constexpr uint64_t kStoreHeadBytes = 2 * kStoreSlotBytes;
@@ -48,4 +48,4 @@ StoreSlot encode_slot(const StoreHead& head);
 // version. Errors call the file `path`.
 Outcome<StoreHead> parse_store_head(std::span<const uint8_t> bytes, const std::string& path);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

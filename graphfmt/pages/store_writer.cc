@@ -10,7 +10,7 @@
 #include "graphfmt/pages/page_store.h"
 #include "iomgr/base/files/file_io.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr size_t kWriteBytes = size_t{1} << 20;
@@ -172,4 +172,4 @@ Outcome<void> StoreWriter::finish() {
   return sync_file();
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -20,7 +20,7 @@
 #include "graphfmt/pages/store_head.h"
 #include "iomgr/base/fd.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct StoreOptions {
   uint32_t page_bytes = kPageBytesUsual;
@@ -69,4 +69,4 @@ class StoreWriter {
   std::optional<Error> failed_;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

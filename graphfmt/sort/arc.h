@@ -13,7 +13,7 @@
 #include <cstring>
 #include <utility>
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct Arc {
   uint64_t key;
@@ -71,4 +71,4 @@ A* sort_arcs(A* arcs, A* scratch, size_t count) {
   return arcs;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

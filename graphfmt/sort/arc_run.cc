@@ -1,6 +1,6 @@
 #include "graphfmt/sort/arc_run.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 // Sizes in bytes, by two bits of the lengths.
@@ -116,4 +116,4 @@ bool decode_block(const ArcBlock& block, size_t weight_bytes, const uint8_t* byt
   return true;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -15,7 +15,7 @@
 
 #include "graphfmt/sort/arc.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 inline constexpr size_t kArcBlock = 1024;
 // How far a decoder may read behind a block.
@@ -46,4 +46,4 @@ bool decode_block(const ArcBlock& block, const uint8_t* bytes, const uint8_t* en
 bool decode_block(const ArcBlock& block, size_t weight_bytes, const uint8_t* bytes,
                   const uint8_t* end, WeightedArc* arcs);
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

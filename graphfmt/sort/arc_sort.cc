@@ -8,7 +8,7 @@
 #include "iomgr/base/process/progress.h"
 #include "iomgr/base/size.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 constexpr uint64_t kSortReaderBytesMax = uint64_t{64} << 20;
@@ -320,4 +320,4 @@ void ArcSorter::split(MergeItem& item, A* arcs, size_t count) const {
   batch.starts.push_back(count);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

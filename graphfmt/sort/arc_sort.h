@@ -23,7 +23,7 @@
 #include "graphfmt/sort/run_store.h"
 #include "iomgr/base/mutex.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 enum class ArcOrder { kBySource, kByTarget };
 
@@ -111,4 +111,4 @@ class ArcSorter : public EdgeSink {
   std::vector<ArcRunTable> tables_;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

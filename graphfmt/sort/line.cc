@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 unsigned usable_threads(unsigned requested) {
   if (requested != 0) return requested;
@@ -16,4 +16,4 @@ unsigned usable_threads(unsigned requested) {
   return static_cast<unsigned>(std::max(1, CPU_COUNT(&cores)));
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -27,7 +27,7 @@
 #include "iomgr/base/mutex.h"
 #include "iomgr/base/process/interrupt.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // The cores that this process may run on, or `requested` if that is not 0.
 unsigned usable_threads(unsigned requested);
@@ -155,4 +155,4 @@ Outcome<void> for_each_index(unsigned threads, size_t count, const Task& task) {
   return line.run(threads);
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

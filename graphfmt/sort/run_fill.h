@@ -7,7 +7,7 @@
 
 #include "graphfmt/buffer.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // Appends the records to `run`, of which `filled_bytes` are filled. `close()` ends a full run: it sets
 // `filled_bytes` to 0, and may move the buffer away. ENOMEM, or close()'s error.
@@ -28,4 +28,4 @@ Outcome<void> fill_runs(std::string_view records, size_t run_bytes, Buffer& run,
   return {};
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

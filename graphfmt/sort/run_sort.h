@@ -8,7 +8,7 @@
 
 #include "graphfmt/grid/grid_layout.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 template <class E>
 void sort_run(const E* edges, uint32_t count, const GridLayout& layout, E* sorted,
@@ -24,4 +24,4 @@ void sort_run(const E* edges, uint32_t count, const GridLayout& layout, E* sorte
   table[0] = 0;
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

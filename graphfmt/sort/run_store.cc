@@ -4,7 +4,7 @@
 
 #include "iomgr/base/files/file_io.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 RunStore::RunStore(std::string spill_path, size_t run_bytes, size_t table_bytes,
                    uint64_t memory_bytes)
@@ -138,4 +138,4 @@ Outcome<void> RunStore::read(uint64_t offset, char* data, size_t length) const {
   return {};
 }
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -19,7 +19,7 @@
 #include "iomgr/base/fd.h"
 #include "iomgr/base/mutex.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 // The sort buffers of one thread.
 struct RunBuffers {
@@ -78,4 +78,4 @@ class RunStore {
   uint64_t spilled_bytes_ GUARDED_BY(mu_) = 0;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -44,7 +44,7 @@ TEST(GridgraphBitmapTest, AgreesWithASet) {
 TEST(GridgraphPartitionTest, EqualsTheGridsPartition) {
   for (const size_t vertices : {1, 7, 10, 100, 1001}) {
     for (const size_t partitions : {1, 2, 3, 4, 7, 10}) {
-      const GridLayout layout(vertices, static_cast<uint32_t>(partitions));
+      const graphfmt::GridLayout layout(vertices, static_cast<uint32_t>(partitions));
       for (size_t v = 0; v < vertices; ++v) {
         const size_t p = get_partition_id(vertices, partitions, v);
         ASSERT_EQ(p, layout.partition_of(static_cast<uint32_t>(v)));

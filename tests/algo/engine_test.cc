@@ -15,6 +15,7 @@
 #include "graphfmt/lists/lists_build.h"
 
 namespace graphlane::semiext {
+using graphfmt::CodecKind;
 namespace {
 
 namespace fs = std::filesystem;
@@ -53,10 +54,10 @@ class EngineTest : public ::testing::TestWithParam<Way> {
     for (Adjacency* side : {&out_, &in_}) {
       for (std::vector<VertexId>& list : *side) std::sort(list.begin(), list.end());
     }
-    const auto built =
-        build_lists({.input = {.path = directory_ + "/edges.bin", .format = EdgeFormat::kBin},
-                     .output = directory_ + "/graph",
-                     .codec = GetParam().codec});
+    const auto built = graphfmt::build_lists(
+        {.input = {.path = directory_ + "/edges.bin", .format = graphfmt::EdgeFormat::kBin},
+         .output = directory_ + "/graph",
+         .codec = GetParam().codec});
     ASSERT_TRUE(built) << built.error().text;
     auto graph = Graph::open(directory_ + "/graph",
                              {.cache_bytes = 4 << 20, .in_memory = GetParam().in_memory});

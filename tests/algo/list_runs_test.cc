@@ -9,7 +9,8 @@
 #include <random>
 #include <vector>
 
-namespace graphlane {
+namespace graphlane::semiext {
+using graphfmt::CodecKind;
 namespace {
 
 constexpr uint64_t kPage = 4096;
@@ -18,9 +19,9 @@ constexpr uint64_t kPage = 4096;
 // the other.
 struct StoredLists {
   explicit StoredLists(CodecKind kind, VertexId count = 4000)
-      : codec(ListCodec::of(kind)), lists(count) {
+      : codec(graphfmt::ListCodec::of(kind)), lists(count) {
     std::mt19937 random(11);
-    ListIndexBuilder builder(list_index_shape(kind, /*is_weighted=*/false));
+    graphfmt::ListIndexBuilder builder(graphfmt::list_index_shape(kind, /*is_weighted=*/false));
     for (VertexId v = 0; v < count; ++v) {
       const size_t degree = random() % 3 == 0     ? 0
                             : random() % 200 == 0 ? 1000 + random() % 20'000
@@ -41,7 +42,8 @@ struct StoredLists {
     };
     EXPECT_TRUE(builder.write(append));
     std::span<const uint8_t> rest(index_bytes);
-    auto parsed = ListIndex::parse(rest, list_index_shape(kind, false), "index");
+    auto parsed =
+        graphfmt::ListIndex::parse(rest, graphfmt::list_index_shape(kind, false), "index");
     EXPECT_TRUE(parsed) << parsed.error().text;
     if (parsed) index = std::move(*parsed);
   }
@@ -58,11 +60,11 @@ struct StoredLists {
     return pieces;
   }
 
-  const ListCodec& codec;
+  const graphfmt::ListCodec& codec;
   std::vector<std::vector<VertexId>> lists;
   std::vector<uint8_t> bytes;
   std::vector<uint8_t> index_bytes;
-  ListIndex index;
+  graphfmt::ListIndex index;
 };
 
 class ListRunsTest : public ::testing::TestWithParam<CodecKind> {
@@ -159,4 +161,4 @@ TEST_P(ListRunsTest, ADamagedListIsNamed) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::semiext

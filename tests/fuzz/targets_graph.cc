@@ -16,6 +16,7 @@
 #include "tests/fuzz/target.h"
 
 namespace graphlane::fuzz {
+using namespace graphfmt;
 namespace {
 
 std::string string_of(Bytes input) { return {input.begin(), input.end()}; }

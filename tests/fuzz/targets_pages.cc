@@ -8,6 +8,7 @@
 #include "tests/fuzz/target.h"
 
 namespace graphlane::fuzz {
+using namespace graphfmt;
 namespace {
 
 // Parses a page that begins with the input.

@@ -5,7 +5,7 @@
 
 #include "tests/graphfmt/fixture.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 using ListBytes = std::vector<uint8_t>;
@@ -546,4 +546,4 @@ INSTANTIATE_TEST_SUITE_P(Codecs, EachCodecTest, testing::ValuesIn(kAllCodecs),
                          [](const auto& row) { return std::string(name_of(row.param)); });
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

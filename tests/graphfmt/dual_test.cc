@@ -7,7 +7,7 @@
 #include "graphfmt/dual/dual_row.h"
 #include "tests/graphfmt/stored_fixture.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 std::vector<WeightedEdge> edges_at_random(uint64_t seed, size_t count, uint32_t vertex_max) {
@@ -274,4 +274,4 @@ TEST_F(DualTest, ChoosesIntervalsThatFitTheBudget) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

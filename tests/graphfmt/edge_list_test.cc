@@ -6,7 +6,7 @@
 
 #include "tests/graphfmt/fixture.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 class EdgeListTest : public TempDirTest {
@@ -327,4 +327,4 @@ TEST(EdgeFormatTest, NamesAreReadBack) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

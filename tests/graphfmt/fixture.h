@@ -19,7 +19,7 @@
 #include "graphfmt/edge.h"
 #include "iomgr/base/process/progress.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 inline bool operator==(const Edge& a, const Edge& b) {
   return a.source == b.source && a.target == b.target;
@@ -123,4 +123,4 @@ class Collect : public EdgeSink {
   std::string records;
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -3,7 +3,7 @@
 #include "graphfmt/depth_chooser.h"
 #include "tests/graphfmt/fixture.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 namespace fs = std::filesystem;
@@ -153,4 +153,4 @@ TEST_F(GraphRequestsTest, ANonGraphHasNoSweeps) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -15,7 +15,7 @@
 #include "iomgr/base/fd.h"
 #include "tests/graphfmt/fixture.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 namespace fs = std::filesystem;
@@ -482,4 +482,4 @@ TEST_F(GridTest, ReadsPreprocessMetaWithALineEnd) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

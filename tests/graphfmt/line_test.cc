@@ -5,7 +5,7 @@
 #include <atomic>
 #include <numeric>
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 struct Item {
@@ -95,4 +95,4 @@ TEST(LineTest, TurnsAFailedAllocationIntoAnError) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

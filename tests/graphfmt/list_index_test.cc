@@ -7,7 +7,7 @@
 #include "graphfmt/graph_header.h"
 #include "tests/graphfmt/fixture.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 struct ListOf {
@@ -330,4 +330,4 @@ TEST(GraphHeaderTest, RefusesImpossibleHeaders) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

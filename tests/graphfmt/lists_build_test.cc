@@ -7,7 +7,7 @@
 #include "graphfmt/lists/lists_read.h"
 #include "tests/graphfmt/stored_fixture.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 struct BuildCase {
@@ -307,4 +307,4 @@ TEST_F(ListsBuildTest, RealGraphsComeBack) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -5,7 +5,7 @@
 #include "iomgr/base/crc32c_long.h"
 #include "tests/graphfmt/fixture.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 using Adjacency = std::vector<std::vector<uint32_t>>;
@@ -144,4 +144,4 @@ TEST_F(ListsTest, ANonGraphIsNamed) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -8,7 +8,7 @@
 #include "graphfmt/pages/pages_read.h"
 #include "tests/graphfmt/fixture.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 class PagesTest : public TempDirTest {
@@ -213,4 +213,4 @@ TEST_F(PagesTest, APageOfAnyBytesIsReadWithinItself) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -11,7 +11,7 @@
 #include "iomgr/volume/volume.h"
 #include "tests/sizes.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 RequestSizes sizes_of(const std::vector<uint64_t>& list) {
@@ -192,4 +192,4 @@ TEST(GridRequestsTest, OfATableByHand) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

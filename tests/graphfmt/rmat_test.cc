@@ -6,7 +6,7 @@
 
 #include "tests/graphfmt/fixture.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 using RmatTest = TempDirTest;
@@ -133,4 +133,4 @@ INSTANTIATE_TEST_SUITE_P(Table, BadRmatTest, testing::ValuesIn(kBadOptions),
                          [](const auto& row) { return std::string(row.param.name); });
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

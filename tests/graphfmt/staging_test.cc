@@ -4,7 +4,7 @@
 #include "tests/graphfmt/fixture.h"
 #include "tests/iomgr/refused_calls.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 namespace fs = std::filesystem;
@@ -121,4 +121,4 @@ TEST_F(StagingTest, LeavesWhatCameMeanwhileWhereRenameDoesNotLook) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -14,7 +14,7 @@
 #include "graphfmt/lists/lists.h"
 #include "tests/graphfmt/fixture.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 
 struct ListedArc {
   uint32_t vertex, neighbour;
@@ -110,4 +110,4 @@ class StoredGraphTest : public TempDirTest {
   }
 };
 
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

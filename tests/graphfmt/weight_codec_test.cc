@@ -9,7 +9,7 @@
 #include <limits>
 #include <random>
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 template <class T>
@@ -220,4 +220,4 @@ TEST(WeightCodecTest, AValueHasAFrameOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -47,19 +47,19 @@ inline Values random_values(uint64_t seed, size_t count, size_t long_length = 30
   return values;
 }
 
-inline void put_all(StoreWriter& writer, const Values& values) {
+inline void put_all(graphfmt::StoreWriter& writer, const Values& values) {
   for (const auto& [key, value] : values) {
     const auto done = writer.put(key, bytes_of_text(value));
     ASSERT_TRUE(done) << done.error().text;
   }
 }
 
-class StoreTest : public TempDirTest {
+class StoreTest : public graphfmt::TempDirTest {
  protected:
   // A finished store.
   std::string make_store(const std::string& name, const Values& values,
                          uint32_t page_bytes = 4096) {
-    auto writer = StoreWriter::create(path(name), {.page_bytes = page_bytes});
+    auto writer = graphfmt::StoreWriter::create(path(name), {.page_bytes = page_bytes});
     EXPECT_TRUE(writer) << writer.error().text;
     put_all(**writer, values);
     EXPECT_TRUE((*writer)->finish());

@@ -9,7 +9,7 @@
 #include "adapters/kv/kv_reader.h"
 #include "tests/kv/store_fixture.h"
 
-namespace graphlane {
+namespace graphlane::graphfmt {
 namespace {
 
 class WriterTest : public StoreTest {
@@ -240,4 +240,4 @@ TEST_F(WriterTest, WhatWasSyncedSurvivesAKill) {
 }
 
 }  // namespace
-}  // namespace graphlane
+}  // namespace graphlane::graphfmt

@@ -11,7 +11,7 @@
 
 using graphlane::Error;
 using graphlane::Outcome;
-using graphlane::StoreWriter;
+using graphlane::graphfmt::StoreWriter;
 using graphlane::kv::KvReader;
 using graphlane::kv::KvStore;
 using graphlane::kv::PinnedValue;
@@ -197,7 +197,7 @@ void graphlane_kv_reader_counts(const graphlane_kv_reader* reader, graphlane_kv_
 int graphlane_kv_create(const char* path, uint32_t page_bytes, graphlane_kv_writer** writer) {
   return kv_guarded([&] {
     auto made = StoreWriter::create(
-        path, {.page_bytes = page_bytes != 0 ? page_bytes : graphlane::kPageBytesUsual});
+        path, {.page_bytes = page_bytes != 0 ? page_bytes : graphlane::graphfmt::kPageBytesUsual});
     if (!made) return kv_failed(made.error());
     *writer = new graphlane_kv_writer{std::move(*made)};
     return 0;

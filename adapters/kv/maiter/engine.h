@@ -143,9 +143,10 @@ class Engine {
   class Run final : public kv::GetTask {
    public:
     explicit Run(Engine& engine)
-        : engine_(engine), out_(engine.graph_.store(Direction::kOut), engine.options_.buffer) {
+        : engine_(engine),
+          out_(engine.graph_.store(graphfmt::Direction::kOut), engine.options_.buffer) {
       if (Op::kAlong == Along::kBoth && engine.graph_.has_in()) {
-        in_ = std::make_unique<kv::KvReader>(engine.graph_.store(Direction::kIn),
+        in_ = std::make_unique<kv::KvReader>(engine.graph_.store(graphfmt::Direction::kIn),
                                              engine.options_.buffer);
       }
     }

@@ -40,7 +40,7 @@ Outcome<Exchange> Exchange::create(unsigned workers, uint64_t vertex_count) {
   const uint64_t slots_at = place(pairs * exchange.ring_slots_ * sizeof(Delta));
   const uint64_t values_at = place(vertex_count * sizeof(double));
   const uint64_t deltas_at = place(vertex_count * sizeof(double));
-  auto memory = Buffer::allocate_shared(size);
+  auto memory = graphfmt::Buffer::allocate_shared(size);
   if (!memory) return memory.error();
   exchange.memory_ = std::move(*memory);
   char* const base = exchange.memory_.data();

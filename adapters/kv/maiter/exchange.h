@@ -121,7 +121,7 @@ class Exchange {
  private:
   unsigned worker_count_ = 0;
   size_t ring_slots_ = 0;
-  Buffer memory_;
+  graphfmt::Buffer memory_;
   Parent* parent_ = nullptr;
   Worker* workers_ = nullptr;
   DeltaRing::Ends* ends_ = nullptr;

@@ -16,14 +16,16 @@ inline double seconds_since(std::chrono::steady_clock::time_point begin) {
 class GraphRun {
  public:
   GraphRun(std::string_view algorithm, const RunRequest& request)
-      : algorithm_(algorithm), request_(request), threads_(usable_threads(request.threads)) {}
+      : algorithm_(algorithm),
+        request_(request),
+        threads_(graphfmt::usable_threads(request.threads)) {}
 
   // With workers, each of them opens the graph: here only its index is loaded, and no thread is
   // started.
   Outcome<void> open(bool wants_in) {
     const auto begin = std::chrono::steady_clock::now();
     if (request_.kv.workers > 1) {
-      auto pages = Pages::open(request_.graph);
+      auto pages = graphfmt::Pages::open(request_.graph);
       if (!pages) return pages.error();
       pages_ = std::move(*pages);
       return {};
@@ -64,8 +66,8 @@ class GraphRun {
   const std::string_view algorithm_;
   const RunRequest& request_;
   const unsigned threads_;
-  std::unique_ptr<kv::KvGraph> graph_;  // without workers
-  std::unique_ptr<Pages> pages_;        // with workers
+  std::unique_ptr<kv::KvGraph> graph_;      // without workers
+  std::unique_ptr<graphfmt::Pages> pages_;  // with workers
   double open_seconds_ = 0;
 };
 

@@ -46,7 +46,7 @@ Outcome<AlgorithmResult> run_algorithm(std::string_view algorithm, const RunRequ
 }  // namespace
 
 Outcome<std::vector<double>> read_init(const std::string& path, uint64_t vertex_count) {
-  auto reader = NpyReader::open(path);
+  auto reader = graphfmt::NpyReader::open(path);
   if (!reader) return reader.error();
   if (reader->descr() != "<f8" || reader->count() != vertex_count) {
     return make_error(
@@ -66,7 +66,9 @@ Outcome<std::vector<double>> read_init(const std::string& path, uint64_t vertex_
   return values;
 }
 
-const AlgorithmEngine kEngine{
-    .name = "kv", .format = GraphKind::kPages, .algorithms = kMaiterInfos, .run = run_algorithm};
+const AlgorithmEngine kEngine{.name = "kv",
+                              .format = graphfmt::GraphKind::kPages,
+                              .algorithms = kMaiterInfos,
+                              .run = run_algorithm};
 
 }  // namespace graphlane::maiter

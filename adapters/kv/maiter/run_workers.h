@@ -20,7 +20,7 @@ namespace graphlane::maiter {
 
 // Where the parts begin, and the end of the last one. Parts cost about as much: a vertex as much as
 // kVertexBytes of lists. A get costs some 200 ns, and the arcs of a list 2 to 3 ns a byte.
-inline std::vector<uint64_t> part_bounds(const PageStore& store, uint64_t vertex_count,
+inline std::vector<uint64_t> part_bounds(const graphfmt::PageStore& store, uint64_t vertex_count,
                                          unsigned workers) {
   constexpr uint64_t kVertexBytes = 80;
   const std::span<const uint64_t> first_keys = store.index().first_keys;
@@ -52,7 +52,7 @@ class WorkerRun final : private Outbox {
   // The process's exit status.
   int run() {
     Exchange::Worker& self = exchange_.worker(self_);
-    const Outcome<void> done = or_no_memory([&] { return work(); });
+    const Outcome<void> done = graphfmt::or_no_memory([&] { return work(); });
     if (done) return 0;
     self.error_code = done.error().code;
     std::strncpy(self.error_text, done.error().text.c_str(), sizeof self.error_text - 1);
@@ -179,7 +179,8 @@ class WorkerRun final : private Outbox {
 
 // The whole table begins in this process; then the workers are forked. No other thread may run.
 template <class Op>
-Outcome<Finished> run_by_workers(const Op& op, const Pages& pages, const RunOptions& options) {
+Outcome<Finished> run_by_workers(const Op& op, const graphfmt::Pages& pages,
+                                 const RunOptions& options) {
   const unsigned workers = options.request.kv.workers;
   const uint64_t count = pages.vertex_count();
   auto exchange = Exchange::create(workers, count);
@@ -199,7 +200,8 @@ Outcome<Finished> run_by_workers(const Op& op, const Pages& pages, const RunOpti
       }
     }
   }
-  const std::vector<uint64_t> bounds = part_bounds(pages.store(Direction::kOut), count, workers);
+  const std::vector<uint64_t> bounds =
+      part_bounds(pages.store(graphfmt::Direction::kOut), count, workers);
   const double left_at_first = table.left(0, count);
   Termination termination(options.tolerance);
   uint64_t seen = 0;

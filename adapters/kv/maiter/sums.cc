@@ -25,7 +25,7 @@ Outcome<size_t> longest_list(const std::string& path) {
   if (!opened) return opened.error();
   kv::KvGraph& graph = **opened;
   size_t longest = 0;
-  kv::KvReader reader(graph.store(Direction::kOut), {.depth = 16});
+  kv::KvReader reader(graph.store(graphfmt::Direction::kOut), {.depth = 16});
   const auto done =
       reader.for_each(0, [&](uint64_t vertex, std::span<const uint8_t> value) -> Outcome<void> {
         const auto parts = graph.pages().parse_value(value);

@@ -63,7 +63,7 @@ class BvReader {
   const BvFormat format_;
   const std::string name_;
 
-  BitReader bits_;
+  graphfmt::BitReader bits_;
   uint64_t next_vertex_ = 0;
   std::vector<List> recent_;   // lists of the window and the one that is decoded
   std::array<List, 3> parts_;  // of that one: copied, intervals, residuals

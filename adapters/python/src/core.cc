@@ -247,7 +247,7 @@ class KeyedGraph {
  public:
   KeyedGraph(const std::string& path, uint64_t cache_bytes, bool in_memory)
       : graph_([=] { return value_of(PageGraph::open(path, cache_bytes, in_memory)); }) {}
-  const GraphHeader& header() const { return graph_.peek().header(); }
+  const graphfmt::GraphHeader& header() const { return graph_.peek().header(); }
 
   // Of all vertices into `into`, uint64.
   void degrees(nb::handle into, int side) {
@@ -273,7 +273,9 @@ class KeyedGraph {
   }
 
  private:
-  static Direction direction(int side) { return side == 0 ? Direction::kOut : Direction::kIn; }
+  static graphfmt::Direction direction(int side) {
+    return side == 0 ? graphfmt::Direction::kOut : graphfmt::Direction::kIn;
+  }
 
   PerProcess<PageGraph> graph_;
 };
@@ -283,7 +285,7 @@ class BlockGraph {
  public:
   explicit BlockGraph(const std::string& path)
       : rows_([=] { return value_of(DualRows::open(path)); }) {}
-  const GraphHeader& header() const { return rows_.peek().header(); }
+  const graphfmt::GraphHeader& header() const { return rows_.peek().header(); }
   uint64_t first_vertex(uint32_t row) const { return rows_.peek().first_vertex(row); }
 
   // (offsets, neighbours, weights or None) of the vertices of an interval.
@@ -293,9 +295,9 @@ class BlockGraph {
     const DualRows& rows = rows_.get();
     {
       nb::gil_scoped_release release;
-      check(rows.read(side == 0 ? DualSide::kOut : DualSide::kIn, row, lists));
+      check(rows.read(side == 0 ? graphfmt::DualSide::kOut : graphfmt::DualSide::kIn, row, lists));
     }
-    const bool weighted = header().weight != WeightKind::kNone;
+    const bool weighted = header().weight != graphfmt::WeightKind::kNone;
     return nb::make_tuple(
         array_of(lists.offsets, numpy->uint64), array_of(lists.neighbours, numpy->uint32),
         weighted ? array_of(lists.weights, numpy->float64) : nb::object(nb::none()));
@@ -307,7 +309,8 @@ class BlockGraph {
 
 // (size, stripe depth) of a graph's file; a depth of 0 is a plain file.
 nb::tuple look(const std::string& directory, const std::string& name) {
-  const GraphFile file = value_of(value_of(GraphDirectory::open(directory)).look(name));
+  const graphfmt::GraphFile file =
+      value_of(value_of(graphfmt::GraphDirectory::open(directory)).look(name));
   return nb::make_tuple(file.size_bytes, file.stripe_depth_bytes);
 }
 
@@ -315,7 +318,7 @@ nb::tuple look(const std::string& directory, const std::string& name) {
 class FileReader {
  public:
   FileReader(const std::string& directory, const std::string& name)
-      : file_(value_of(value_of(GraphDirectory::open(directory)).open_file(name))) {}
+      : file_(value_of(value_of(graphfmt::GraphDirectory::open(directory)).open_file(name))) {}
   uint64_t size() const { return file_.size_bytes(); }
   // Fills `into` from the offset on.
   void read(uint64_t offset, nb::handle into) const {
@@ -325,7 +328,7 @@ class FileReader {
   }
 
  private:
-  OpenGraphFile file_;
+  graphfmt::OpenGraphFile file_;
 };
 
 // A BVGraph in memory, by pieces.
@@ -368,7 +371,7 @@ class BvGraph {
 
 // "lists", "dual" or "pages".
 std::string stored_format(const std::string& path) {
-  return std::string(name_of(value_of(read_graph_header(path)).kind));
+  return std::string(name_of(value_of(graphfmt::read_graph_header(path)).kind));
 }
 
 // Errors: IndexError for what is no vertex, MemoryError, or graphlane.Error with `errno`.

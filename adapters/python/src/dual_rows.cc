@@ -5,8 +5,10 @@
 
 namespace graphlane::python {
 
+using graphfmt::WeightKind;
+
 template <class T>
-void append_numbers(const ListBatch& batch, std::vector<double>& to) {
+void append_numbers(const graphfmt::ListBatch& batch, std::vector<double>& to) {
   for (size_t at = 0; at + sizeof(T) <= batch.weights.size(); at += sizeof(T)) {
     T value;
     std::memcpy(&value, batch.weights.data() + at, sizeof value);
@@ -15,12 +17,12 @@ void append_numbers(const ListBatch& batch, std::vector<double>& to) {
 }
 
 // Lists come in order, vertices without any are left out.
-class RowSink final : public ListSink {
+class RowSink final : public graphfmt::ListSink {
  public:
   RowSink(uint64_t first_vertex, WeightKind weight, DualRows::Row& row)
       : first_(first_vertex), weight_(weight), row_(row) {}
 
-  Outcome<void> take(ListBatch& batch) override {
+  Outcome<void> take(graphfmt::ListBatch& batch) override {
     for (size_t i = 0; i < batch.vertices.size(); ++i) {
       row_.offsets[batch.vertices[i] - first_ + 1] = batch.starts[i + 1] - batch.starts[i];
     }
@@ -41,19 +43,20 @@ class RowSink final : public ListSink {
 };
 
 Outcome<std::unique_ptr<DualRows>> DualRows::open(const std::string& path) {
-  auto dual = Dual::open(path);
+  auto dual = graphfmt::Dual::open(path);
   if (!dual) return dual.error();
   auto rows = std::make_unique<DualRows>();
   rows->dual_ = std::move(*dual);
   return rows;
 }
 
-Outcome<void> DualRows::read(DualSide side, uint32_t row, Row& into) const {
+Outcome<void> DualRows::read(graphfmt::DualSide side, uint32_t row, Row& into) const {
   into = {};
   into.offsets.assign(dual_->geometry().size(row) + 1, 0);
   RowSink sink(first_vertex(row), header().weight, into);
-  const DualScanOptions options{.label = "read", .threads = 1, .first_row = row, .row_count = 1};
-  if (Outcome<void> done = scan_dual(*dual_, side, options, sink); !done) return done;
+  const graphfmt::DualScanOptions options{
+      .label = "read", .threads = 1, .first_row = row, .row_count = 1};
+  if (Outcome<void> done = graphfmt::scan_dual(*dual_, side, options, sink); !done) return done;
   for (size_t i = 1; i < into.offsets.size(); ++i) into.offsets[i] += into.offsets[i - 1];
   return {};
 }

@@ -16,7 +16,7 @@ class DualRows {
  public:
   static Outcome<std::unique_ptr<DualRows>> open(const std::string& path);
 
-  const GraphHeader& header() const { return dual_->header(); }
+  const graphfmt::GraphHeader& header() const { return dual_->header(); }
   // Of interval `row`, at most the partition count: its first vertex, or the end of all.
   uint64_t first_vertex(uint32_t row) const { return dual_->geometry().first(row); }
 
@@ -27,10 +27,10 @@ class DualRows {
     std::vector<double> weights;  // empty: the graph has none
   };
   // One thread reads, as the caller may have several.
-  Outcome<void> read(DualSide side, uint32_t row, Row& into) const;
+  Outcome<void> read(graphfmt::DualSide side, uint32_t row, Row& into) const;
 
  private:
-  std::unique_ptr<Dual> dual_;
+  std::unique_ptr<graphfmt::Dual> dual_;
 };
 
 }  // namespace graphlane::python

@@ -4,6 +4,8 @@
 
 namespace graphlane::python {
 
+using graphfmt::Direction;
+
 constexpr uint32_t kBufferPages = 64;
 constexpr uint32_t kPrefetchPages = 8;
 

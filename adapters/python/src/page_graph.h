@@ -19,7 +19,7 @@ class PageGraph {
   static Outcome<std::unique_ptr<PageGraph>> open(const std::string& path, uint64_t cache_bytes,
                                                   bool in_memory);
 
-  const GraphHeader& header() const { return graph_->pages().header(); }
+  const graphfmt::GraphHeader& header() const { return graph_->pages().header(); }
 
   struct Lists {
     std::vector<uint64_t> offsets;  // of the vertices, and the end
@@ -27,10 +27,10 @@ class PageGraph {
     std::vector<double> weights;  // empty: not wanted
   };
   // ERANGE: one of the vertices is none.
-  Outcome<void> read(Direction direction, std::span<const uint64_t> vertices, bool weights,
-                     Lists& into);
+  Outcome<void> read(graphfmt::Direction direction, std::span<const uint64_t> vertices,
+                     bool weights, Lists& into);
   // Of all vertices, by one pass over the pages.
-  Outcome<void> degrees(Direction direction, std::span<uint64_t> into);
+  Outcome<void> degrees(graphfmt::Direction direction, std::span<uint64_t> into);
 
  private:
   std::unique_ptr<kv::KvGraph> graph_;

@@ -25,26 +25,26 @@ Outcome<std::string> read_up_to(const std::string& path, uint64_t bytes_max) {
 }  // namespace
 
 Outcome<GridBlocks> read_grid_blocks(const std::string& dir) {
-  auto meta = read_up_to(dir + "/meta", kGridMetaBytesMax);
+  auto meta = read_up_to(dir + "/meta", graphfmt::kGridMetaBytesMax);
   if (!meta) return meta.error();
-  auto info = parse_grid_meta(*meta, dir + "/meta");
+  auto info = graphfmt::parse_grid_meta(*meta, dir + "/meta");
   if (!info) return info.error();
   const uint64_t block_count = uint64_t{info->partitions} * info->partitions;
-  if (block_count > kPartitionsMax) {
+  if (block_count > graphfmt::kPartitionsMax) {
     return make_error(EINVAL, "{}: {} blocks: {} at most can be shared", dir, block_count,
-                      kPartitionsMax);
+                      graphfmt::kPartitionsMax);
   }
 
   const std::string table_path = dir + "/column_offset";
-  auto bytes = read_up_to(table_path, offset_table_bytes(info->partitions) + 1);
+  auto bytes = read_up_to(table_path, graphfmt::offset_table_bytes(info->partitions) + 1);
   if (!bytes) return bytes.error();
-  const auto offsets = parse_offset_table(*bytes, *info, table_path);
+  const auto offsets = graphfmt::parse_offset_table(*bytes, *info, table_path);
   if (!offsets) return offsets.error();
 
   GridBlocks blocks{.info = *info, .layout = {}, .file = dir + "/column"};
   Layout& layout = blocks.layout;
   layout.partition_count = static_cast<uint32_t>(block_count);
-  layout.record = {.size_bytes = static_cast<uint32_t>(edge_size_bytes(info->weighted)),
+  layout.record = {.size_bytes = static_cast<uint32_t>(graphfmt::edge_size_bytes(info->weighted)),
                    .source_offset_bytes = 0};
   layout.vertex_count = info->vertex_count;
   for (uint32_t p = 0; p < block_count; ++p) {

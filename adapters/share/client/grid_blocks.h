@@ -9,7 +9,7 @@
 namespace graphlane::share {
 
 struct GridBlocks {
-  GridInfo info;
+  graphfmt::GridInfo info;
   Layout layout;
   std::string file;  // `column`
 };

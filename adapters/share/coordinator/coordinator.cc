@@ -122,7 +122,7 @@ bool Coordinator::dispatch(JobId id, Message& message) {
   if (const auto job = jobs_.find(id); job != jobs_.end()) {
     return dispatch_attached(id, job->second, message);
   }
-  const Outcome<void> attached = or_no_memory([&] { return attach(id, message); });
+  const Outcome<void> attached = graphfmt::or_no_memory([&] { return attach(id, message); });
   if (attached) return true;
   (void)send_refusal(connections_.find(id)->socket.get(), attached.error()).has_value();
   return false;

@@ -25,6 +25,7 @@
 #include "graphfmt/pages/store_writer.h"
 
 namespace graphlane::replay {
+using graphfmt::Direction;
 namespace {
 
 using kv::CacheOptions;

@@ -33,7 +33,7 @@ Error missing(uint64_t key) { return make_error(ENOENT, "the key {} is not there
 class PagesBuilder final : public StoreBuilder {
  public:
   Outcome<void> create(const std::string& dir) {
-    auto writer = StoreWriter::create(dir + "/store.pages", {});
+    auto writer = graphfmt::StoreWriter::create(dir + "/store.pages", {});
     if (!writer) return writer.error();
     writer_ = std::move(*writer);
     return {};
@@ -44,7 +44,7 @@ class PagesBuilder final : public StoreBuilder {
   Outcome<void> finish() override { return writer_->finish(); }
 
  private:
-  std::unique_ptr<StoreWriter> writer_;
+  std::unique_ptr<graphfmt::StoreWriter> writer_;
 };
 
 class PagesSession final : public StoreSession {
