@@ -11,7 +11,7 @@ SHIM := $(BUILD)/lib/libgraphlane.so
 SHIM_ONCE := $(PLAIN)/lib/libgraphlane.so
 SHIM_IOMGR := hidden_io crc32c_long file_io json_view memory_map size_text uuid open_size ownership part_record \
   part_record_io promises unwritten part_sums sum_file sum_format verify stub stub_lock volume_fields server_socket \
-  share_client never_synced part_files lane_io io_queue uring uring_queue warm_up aio_queue sync_queue memory_limit \
+  share_client never_synced part_files lane_io io_queue uring_queue aio_queue sync_queue memory_limit \
   device_kind device_gate cache cache_budget cache_hold cache_policy read_stream pattern_detector read_order \
   file_sweeps plan prefetch_ledger prefetch_tracker extent_cache extent_request extent_reader kept_frames mapped_cache \
   memory_budget page_cache_share word_packing read_ahead convoy_scheduler aio_read_queue inline_engine inline_queues

@@ -104,19 +104,17 @@ Outcome<ProbedReads> probed_reads(const OpenPagedFile& file, PageReader& pages) 
   const auto together = seconds_of_reads(file, pages, all.first(kProbeReads));
   if (!together) return together.error();
   if (*together < kDiskReadSeconds) return ProbedReads{kProbeReads / *together, false};
-  // Slow even for one device that is asked one by one, and it says that it is a disk.
-  if (*together > kProbeReads * kDiskReadSeconds && is_on_disk(file.paged())) {
-    return ProbedReads{kProbeReads / *together, true};
-  }
-  // Slow, or others compute. Then some of these are fast.
+  // Slow, or others compute. Then some of these are fast. Of what says that it is a disk, two suffice.
+  const unsigned single_reads = is_on_disk(file.paged()) ? 2 : kSingleReads;
   std::vector<double> single;
-  for (unsigned i = kProbeReads; i < places.size(); ++i) {
+  for (unsigned i = kProbeReads; i < kProbeReads + single_reads; ++i) {
     const auto seconds = seconds_of_reads(file, pages, all.subspan(i, 1));
     if (!seconds) return seconds.error();
     single.push_back(*seconds);
   }
-  std::nth_element(single.begin(), single.begin() + kSingleReads / 2, single.end());
-  const double usual = single[kSingleReads / 2];
+  const auto middle = single.begin() + (single_reads - 1) / 2;
+  std::nth_element(single.begin(), middle, single.end());
+  const double usual = *middle;
   if (usual >= kDiskReadSeconds) return ProbedReads{kProbeReads / *together, true};
   return ProbedReads{kProbeReads / std::min(*together, usual), false};
 }

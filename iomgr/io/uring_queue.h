@@ -7,6 +7,10 @@
 
 namespace graphlane {
 
+// As io_uring_queue_init(), with the project's cookie (setup_cookie.h): 0 or -errno. The descriptor
+// gets a number from `fd_floor` on, if there is one. It ends with io_uring_queue_exit().
+int set_up_ring(uint32_t entries, io_uring* ring, unsigned flags, int fd_floor);
+
 class UringQueue final : public IoQueue {
  public:
   UringQueue() = default;

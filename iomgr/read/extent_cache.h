@@ -182,7 +182,7 @@ class ExtentCache {
   MemoryBudget budget_{kCacheWaysMax * kExtentFrameBytes};
   FutexLock budget_lock_;  // held while the limits are applied
   KeptFrames kept_{kExtentFrameBytes};
-  PatternDetector patterns_;
+  PatternDetector patterns_{PatternDetector::RunEnd::kInFile};
   PrefetchTracker prefetches_{patterns_};
   ConvoyScheduler convoys_;
   ReadAhead ahead_;

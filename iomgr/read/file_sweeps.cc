@@ -51,57 +51,63 @@ void FileSweeps::look_soon() { unlooked_bytes_.store(0, relaxed); }
 void FileSweeps::set_available(uint64_t available_bytes) { ahead_share_.adjust(available_bytes); }
 
 uint64_t FileSweeps::arrive(const Uuid& file_id, ByteRange step) {
-  const uint64_t place = patterns_.add_step({.file_id = file_id}, step);
-  if (place == 0 || !lock_.lock_patiently()) return 0;
-  ledger_.advance(step.length_bytes);
-  const PrefetchLedger::Taken taken =
-      ledger_.take({.offset = place, .length_bytes = step.length_bytes});
-  const uint64_t skipped_bytes = ledger_.expire_skipped(kLateMax).bytes;
-  const uint64_t late_bytes = ledger_.expire(kPatienceBytes, [](ByteRange) {}).bytes;
-  ledger_.judge(kVerdictBytes);
+  if (!lock_.lock_patiently()) return 0;
+  const uint64_t address = patterns_.add_step({.file_id = file_id}, step);
+  PrefetchLedger::Taken taken;
+  if (address != 0) {
+    ledger_.advance(step.length_bytes);
+    taken = ledger_.take({.offset = address, .length_bytes = step.length_bytes});
+    count_unused(taken.skipped_bytes + ledger_.expire_skipped(kReorderMax).bytes +
+                 ledger_.expire(kPatienceBytes, [](ByteRange) {}).bytes);
+    ledger_.judge(kVerdictBytes);
+  }
   lock_.unlock();
   used_bytes_.fetch_add(taken.bytes, relaxed);
-  unused_bytes_.fetch_add(taken.skipped_bytes + skipped_bytes + late_bytes, relaxed);
   return taken.bytes;
 }
+
+void FileSweeps::count_unused(uint64_t bytes) { unused_bytes_.fetch_add(bytes, relaxed); }
 
 void FileSweeps::record_use(uint64_t predicted_bytes, uint64_t missing_bytes) {
   ahead_share_.record_use(predicted_bytes, missing_bytes);
 }
 
-// Adds what is not in the ledger, so that at most `bytes_max` are ahead of the program.
+// Adds what is not in the ledger, in at most `room_bytes`.
 FileSweeps::Next FileSweeps::add_new(std::span<const PatternDetector::Prediction> found,
-                                     uint64_t bytes_max) {
+                                     uint64_t room_bytes, uint64_t whole_room_bytes) {
   Next next;
-  uint64_t room = bytes_max - std::min(bytes_max, ledger_.bytes());
   for (const PatternDetector::Prediction& wanted : found) {
-    if (room == 0 || next.count == Next::kMax) break;
-    ByteRange places{.offset = wanted.place, .length_bytes = wanted.range.length_bytes};
-    if (ledger_.cut(&places)) continue;
+    if (room_bytes == 0 || next.count == Next::kMax) break;
+    ByteRange range{.offset = wanted.address, .length_bytes = wanted.range.length_bytes};
+    if (ledger_.cut(&range)) continue;
     // A range prefetched in two pieces costs each disk two seeks.
-    if (places.length_bytes > room && (next.count > 0 || room < bytes_max / 2)) break;
-    places.length_bytes = std::min(places.length_bytes, room);
-    room -= places.length_bytes;
-    if (ledger_.is_full()) unused_bytes_.fetch_add(ledger_.expire_first().bytes, relaxed);
-    ledger_.add(places, /*distance_bytes=*/0);
-    prefetched_bytes_.fetch_add(places.length_bytes, relaxed);
+    if (range.length_bytes > room_bytes && (next.count > 0 || room_bytes < whole_room_bytes / 2)) {
+      break;
+    }
+    range.length_bytes = std::min(range.length_bytes, room_bytes);
+    room_bytes -= range.length_bytes;
+    if (ledger_.is_full()) count_unused(ledger_.expire_first().bytes);
+    ledger_.add(range, /*distance_bytes=*/0);
+    prefetched_bytes_.fetch_add(range.length_bytes, relaxed);
     next.ranges[next.count++] = {
         .file_id = wanted.file_id,
-        .range = {.offset = wanted.range.offset + (places.offset - wanted.place),
-                  .length_bytes = places.length_bytes},
-        .place = places.offset};
+        .range = {.offset = wanted.range.offset + (range.offset - wanted.address),
+                  .length_bytes = range.length_bytes},
+        .address = range.offset};
   }
   return next;
 }
 
+// The lock is held from the prediction until it is in the ledger, so that no read of it comes between.
 FileSweeps::Next FileSweeps::passed(const Uuid& file_id, ByteRange step, uint64_t size_bytes) {
-  const uint64_t enough = std::max(kAheadEnough, step.length_bytes);
-  PatternDetector::Prediction found[kRangesMax];
-  const uint32_t count = patterns_.predict_files({.file_id = file_id}, step, size_bytes, found);
-  if (count == 0 || !lock_.lock_patiently()) return {};
+  if (!lock_.lock_patiently()) return {};
+  const uint64_t most = std::min(ahead_share_.bytes(), std::max(kAheadEnough, step.length_bytes));
+  const uint64_t room = most - std::min(most, ledger_.bytes());
   Next next;
-  if (!ledger_.is_paused()) {
-    next = add_new(std::span(found).first(count), std::min(ahead_share_.bytes(), enough));
+  if (room > 0 && !ledger_.is_paused()) {
+    PatternDetector::Prediction found[kRangesMax];
+    const uint32_t count = patterns_.predict_files({.file_id = file_id}, step, size_bytes, found);
+    next = add_new(std::span(found).first(count), room, most);
   }
   lock_.unlock();
   return next;

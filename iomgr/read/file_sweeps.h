@@ -90,16 +90,18 @@ class FileSweeps {
   static constexpr uint64_t kPatienceBytes = uint64_t{128} << 20;
   // Threads may read predictions out of order by so many. An older one was skipped, or was read
   // from the reader's memory (or the kernel's page cache over a mount).
-  static constexpr uint64_t kLateMax = 4;
+  static constexpr uint64_t kReorderMax = 4;
 
-  Next add_new(std::span<const PatternDetector::Prediction> found, uint64_t bytes_max);
+  Next add_new(std::span<const PatternDetector::Prediction> found, uint64_t room_bytes,
+               uint64_t whole_room_bytes);
+  void count_unused(uint64_t bytes);
 
-  PatternDetector patterns_;
+  PatternDetector patterns_{PatternDetector::RunEnd::kInAnyFile};
   PageCacheShare ahead_share_{MemoryUse::kPrefetchedPages};
   std::atomic<int64_t> unlooked_bytes_{0};  // may be read until the next look
 
   FutexLock lock_;         // guards the next member
-  PrefetchLedger ledger_;  // of places among all files
+  PrefetchLedger ledger_;  // of the detector's addresses
 
   // Relaxed: counts.
   std::atomic<uint64_t> prefetched_bytes_{0};

@@ -18,6 +18,7 @@
 #include "shim/base/text.h"
 #include "shim/locate/ask_server.h"
 #include "shim/locate/devices.h"
+#include "shim/locate/warm_up.h"
 
 namespace graphlane::shim {
 namespace {
@@ -70,6 +71,7 @@ Failure open_stub_parts(int fd, Layout* stub, int flags, PartFiles* parts, uint6
   const bool verifies =
       by_volume ? located_devices.verifies_reads : settings().verify == Verify::kRead;
   reads_are_verified.store(verifies, std::memory_order_relaxed);
+  warm_up(roots.roots(), layout.file_id, verifies || (flags & O_ACCMODE) != O_RDONLY);
   PartError error;
   bool is_lost = false;
   // Retries after a mismatch, because a chown changes the owners one after the other.

@@ -7,13 +7,15 @@
 namespace graphlane {
 namespace {
 
+constexpr ByteRange kEverywhere{.offset = 0, .length_bytes = UINT64_MAX};
+
 bool is_same(const PatternDetector::File& a, const PatternDetector::File& b) {
   return a.generation == b.generation && a.file_id == b.file_id;
 }
 
 }  // namespace
 
-// ---- one long file
+// ---- the address space
 
 void PatternDetector::forget_all() {
   order_.clear();
@@ -42,10 +44,10 @@ const PatternDetector::Slot& PatternDetector::use(const File& file) {
   return *slot;
 }
 
-const PatternDetector::Slot* PatternDetector::slot_at(uint64_t place) const {
+const PatternDetector::Slot* PatternDetector::slot_at(uint64_t address) const {
   const Slot* const found = std::find_if(
       std::begin(slots_), std::end(slots_),
-      [&](const Slot& each) { return each.used && place / kFileSpan == each.base / kFileSpan; });
+      [&](const Slot& each) { return each.used && address / kFileSpan == each.base / kFileSpan; });
   return found != std::end(slots_) ? found : nullptr;
 }
 
@@ -57,7 +59,7 @@ PatternDetector::Stream* PatternDetector::find_stream(ByteRange range) {
   Stream* nearest = nullptr;
   uint64_t nearest_distance = 0;
   for (Stream& stream : streams_) {
-    if (!stream.used || !stream.reads.is_near(range, slack_bytes)) continue;
+    if (!stream.used || !stream.reads.is_near_end(range, slack_bytes)) continue;
     const uint64_t end = stream.reads.end();
     const uint64_t distance = std::max(end, range.offset) - std::min(end, range.offset);
     if (nearest != nullptr && distance >= nearest_distance) continue;
@@ -88,8 +90,9 @@ bool PatternDetector::observe(const File& file, ByteRange range) {
 
 uint64_t PatternDetector::add_step(const File& file, ByteRange step) {
   if (step.end() > kFileBytesMax || !lock_.lock_patiently()) return 0;
-  step.offset += use(file).base;
-  order_.add(step);
+  const uint64_t base = use(file).base;
+  step.offset += base;
+  order_.add(step, run_end_ == RunEnd::kInFile ? ByteRange{base, kFileBytesMax} : kEverywhere);
   lock_.unlock();
   return step.offset;
 }
@@ -119,10 +122,9 @@ uint32_t PatternDetector::predict_files(const File& file, ByteRange step, uint64
   if (step.end() > kFileBytesMax || !lock_.lock_patiently()) return 0;
   const uint64_t base = use(file).base;
   step.offset += base;
-  const ByteRange all{.offset = 0, .length_bytes = UINT64_MAX};
   ByteRange ranges[kRangesMax];
   const auto room = std::span(ranges).first(std::min<size_t>(kRangesMax, next.size()));
-  const uint32_t found = order_.predict(step, guess_at(step, size_bytes), all, room);
+  const uint32_t found = order_.predict(step, guess_at(step, size_bytes), kEverywhere, room);
   uint32_t count = 0;
   for (const ByteRange& range : room.first(found)) {
     const Slot* const slot = slot_at(range.offset);
@@ -133,7 +135,7 @@ uint32_t PatternDetector::predict_files(const File& file, ByteRange step, uint64
     next[count++] = {
         .file_id = slot->file.file_id,
         .range = {.offset = range.offset - slot->base, .length_bytes = end - range.offset},
-        .place = range.offset};
+        .address = range.offset};
   }
   lock_.unlock();
   return count;

@@ -5,9 +5,9 @@
 //   order     A ████  B ████  A ██ ...     runs, the oldest first (read_order.h): what came next
 //                                          when this place was last read?
 //
-// All files are one long file to both, each file far behind the one before. So the order tells what
-// comes next in a file, and which file comes next. An engine that keeps its data in many short files
-// sweeps them in the same order every time.
+// Each file has an interval of its own in one address space, on which both work. So the order tells
+// what comes next in a file, and which file comes next. An engine that keeps its data in many short
+// files sweeps them in the same order every time.
 //
 // It only answers. prefetch_tracker.h and file_sweeps.h prefetch, and judge the answers by their use.
 //
@@ -31,19 +31,24 @@ class PatternDetector {
  public:
   struct File {
     Uuid file_id;
-    uint64_t generation = 0;  // another one is another file; 0 where only the place counts
+    uint64_t generation = 0;  // another one is another file
   };
   struct Prediction {
     Uuid file_id;
     ByteRange range;
-    uint64_t place = 0;  // of the range among all files
+    uint64_t address = 0;  // of the range
   };
+  // What ends a run of adjoining steps: steps elsewhere in its file, or in any file. Then windows of
+  // many files that take turns are runs of their own, in the order of the turns.
+  enum class RunEnd : uint8_t { kInFile, kInAnyFile };
+
+  constexpr explicit PatternDetector(RunEnd run_end) : run_end_(run_end) {}
 
   // A read (not empty) arrives. Returns whether it belongs to a stream.
   bool observe(const File& file, ByteRange range);
 
   // Adds a step of a sweep (not empty) to the order, when it arrives. Small reads make no steps:
-  // they would replace what a sweep needs. Returns the step's place among all files; 0: not added.
+  // they would replace what a sweep needs. Returns the step's address; 0: not added.
   uint64_t add_step(const File& file, ByteRange step);
 
   // Predicts what follows the added step in its file, within `size_bytes`. Returns how many ranges,
@@ -59,29 +64,30 @@ class PatternDetector {
   static constexpr uint32_t kFileCount = 256;
   static constexpr uint32_t kStreamCount = 64;  // GraphChi: a window of each of its shards
   static constexpr uint32_t kRangesMax = 16;
-  static constexpr uint64_t kFileBytesMax = uint64_t{1} << 44;  // no answers beyond
+  static constexpr uint64_t kFileBytesMax = uint64_t{1} << 48;  // no answers beyond
   static constexpr uint64_t kFileSpan = 2 * kFileBytesMax;      // between the bases of two files
   static constexpr uint64_t kSlackReads = 16;  // how far out of order, in lengths of a read
   static constexpr uint32_t kReadsMin = 2;     // make a stream
 
   struct Slot {
     File file;
-    uint64_t base = 0;  // its offset among all files
+    uint64_t base = 0;  // its first address
     uint32_t last_used = 0;
     bool used = false;
   };
   struct Stream {
-    ReadStream reads;  // among all files
+    ReadStream reads;  // of addresses
     uint32_t last_used = 0;
     bool used = false;
   };
 
   const Slot& use(const File& file);
-  const Slot* slot_at(uint64_t place) const;
+  const Slot* slot_at(uint64_t address) const;
   Stream* find_stream(ByteRange range);
   ReadOrder::Guess guess_at(ByteRange step, uint64_t size_bytes) const;
   void forget_all();
 
+  const RunEnd run_end_;
   FutexLock lock_;  // guards the members below
   uint32_t clock_ = 0;
   uint32_t newest_ = 0;  // the slot that was used last

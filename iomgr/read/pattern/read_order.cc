@@ -6,7 +6,7 @@ namespace graphlane {
 
 // ---- recording reads
 
-// A gap between pieces belongs to another reader that has not read it yet.
+// Pieces must adjoin exactly, because another reader is expected to read the gap.
 uint64_t ReadOrder::gap_max(ByteRange range) { return is_piece(range) ? 0 : kGapMax; }
 
 // Extends the run if the read adjoins its end, or its front (by a thread that is a little late).
@@ -30,9 +30,19 @@ bool ReadOrder::adjoins(const Run& lower, const Run& upper, uint64_t gap) {
   return upper.begin > lower.begin && upper.begin <= lower.end + gap && upper.end > lower.end;
 }
 
-// Merges the run with a recent one that it has reached.
-void ReadOrder::join(uint32_t age, uint64_t gap) {
-  for (uint32_t other = count_; other-- > recent_begin();) {
+// The runs of the scope that a read may adjoin, the newest first.
+ReadOrder::Recent ReadOrder::recent_runs(ByteRange scope) const {
+  Recent recent;
+  const uint32_t oldest = count_ > kLookBackRuns ? count_ - kLookBackRuns : 0;
+  for (uint32_t age = count_; age-- > oldest && recent.count < kRecentRuns;) {
+    if (overlaps(scope, run(age))) recent.ages[recent.count++] = age;
+  }
+  return recent;
+}
+
+// Merges the run with another recent one that it has reached.
+void ReadOrder::join(uint32_t age, const Recent& recent, uint64_t gap) {
+  for (const uint32_t other : recent) {
     const Run a = run(age), b = run(other);
     if (other == age || !(adjoins(a, b, gap) || adjoins(b, a, gap))) continue;
     run(std::max(age, other)) = {.begin = std::min(a.begin, b.begin),
@@ -58,15 +68,16 @@ void ReadOrder::push(ByteRange range) {
       .begin = range.offset, .end = range.end(), .begun_at = clock_, .extended_at = clock_};
 }
 
-void ReadOrder::add(ByteRange range) {
+void ReadOrder::add(ByteRange range, ByteRange scope) {
   ++clock_;
-  if (count_ > 0) {
-    const Run& newest = run(count_ - 1);
+  const Recent recent = recent_runs(scope);
+  if (recent.count > 0) {
+    const Run& newest = run(recent.ages[0]);
     if (range.offset >= newest.begin && range.end() == newest.end) return;  // a repeated read
   }
-  for (uint32_t age = count_; age-- > recent_begin();) {
+  for (const uint32_t age : recent) {
     if (!extend(age, range)) continue;
-    join(age, gap_max(range));
+    join(age, recent, gap_max(range));
     return;
   }
   push(range);
@@ -82,8 +93,7 @@ class ReadOrder::Forecast {
 
   uint32_t count() const { return count_; }
   bool full() const { return count_ == next_.size(); }
-  uint64_t scope_end() const { return scope_.end(); }
-  bool covers(const Run& run) const { return run.begin < scope_.end() && run.end > scope_.offset; }
+  ByteRange scope() const { return scope_; }
 
   void take(uint64_t begin, uint64_t end) {
     begin = std::max(begin, scope_.offset);
@@ -126,7 +136,7 @@ bool ReadOrder::find_front(ByteRange range, uint32_t* found) const {
   for (uint32_t newer = age + 1; newer < count_; ++newer) {
     const Run& r = run(newer);
     const uint64_t end = run(age).end;
-    // A reader of pieces that has read on since has its own place.
+    // A run that was extended after the newer one began has a reader of its own.
     if (is_piece(range) && run(age).extended_at > r.begun_at) continue;
     if (r.begin >= run(age).begin && r.begin <= end + slack && r.end > end) age = newer;
   }
@@ -154,7 +164,7 @@ void ReadOrder::stride(uint32_t front, Forecast& forecast) const {
   uint32_t found = 0;
   bool has_front = false;
   for (uint32_t age = count_; age-- > 0 && found < kStrideRuns;) {
-    if (!forecast.covers(run(age))) continue;
+    if (!overlaps(forecast.scope(), run(age))) continue;
     last[found++] = run(age);
     has_front |= age == front;
   }
@@ -168,7 +178,7 @@ void ReadOrder::stride(uint32_t front, Forecast& forecast) const {
   }
   if (step == 0) return;
   uint64_t begin = last[kStrideRuns - 1].begin;
-  while (forecast.scope_end() - begin > step && !forecast.full()) {
+  while (forecast.scope().end() - begin > step && !forecast.full()) {
     begin += step;
     forecast.take(begin, begin + length);
   }

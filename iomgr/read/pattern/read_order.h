@@ -29,8 +29,9 @@ class ReadOrder {
  public:
   enum class Guess : uint8_t { kNone, kStride, kSequential };  // each allows those before it
 
-  // Adds a read (not empty) when it arrives.
-  void add(ByteRange range);
+  // Adds a read (not empty) when it arrives. It may adjoin the recent runs of `scope`: of its file, if
+  // reads of others in between are no end of a run; else of all.
+  void add(ByteRange range, ByteRange scope);
 
   // Predicts what follows the added `range`, into `next`: in order, none empty, all within `scope`,
   // as many as `next` has room for. Returns their number.
@@ -42,9 +43,10 @@ class ReadOrder {
   void clear() { count_ = 0; }
 
  private:
-  // GraphChi: a window of each of 48 shards in each of 48 intervals.
-  static constexpr uint32_t kRunsMax = 2400;
-  static constexpr uint32_t kRecentRuns = 8;      // a read may still adjoin these
+  // More than GraphChi's windows: one of each of 48 shards in each of 48 intervals.
+  static constexpr uint32_t kRunsMax = 4096;
+  static constexpr uint32_t kRecentRuns = 8;      // a read may still adjoin so many
+  static constexpr uint32_t kLookBackRuns = 512;  // among these
   static constexpr uint64_t kGapMax = 1 << 20;    // bytes between what adjoins
   static constexpr uint64_t kPieceMax = 2 << 20;  // reads up to this are pieces of larger ones
   static constexpr uint32_t kStrideRuns = 4;      // make a stride
@@ -56,18 +58,27 @@ class ReadOrder {
     uint64_t begun_at = 0;  // on the clock
     uint64_t extended_at = 0;
   };
+  struct Recent {
+    uint32_t count = 0;
+    uint32_t ages[kRecentRuns] = {};
+    const uint32_t* begin() const { return ages; }
+    const uint32_t* end() const { return ages + count; }
+  };
   class Forecast;
 
   // By age; 0 is the oldest.
   const Run& run(uint32_t age) const { return runs_[(first_ + age) % kRunsMax]; }
   Run& run(uint32_t age) { return runs_[(first_ + age) % kRunsMax]; }
-  uint32_t recent_begin() const { return count_ > kRecentRuns ? count_ - kRecentRuns : 0; }
+  static bool overlaps(ByteRange scope, const Run& run) {
+    return run.begin < scope.end() && run.end > scope.offset;
+  }
 
   static bool is_piece(ByteRange range) { return range.length_bytes <= kPieceMax; }
   static uint64_t gap_max(ByteRange range);
   static bool adjoins(const Run& lower, const Run& upper, uint64_t gap);
   bool extend(uint32_t age, ByteRange range);
-  void join(uint32_t age, uint64_t gap);
+  Recent recent_runs(ByteRange scope) const;
+  void join(uint32_t age, const Recent& recent, uint64_t gap);
   void remove(uint32_t age);
   void push(ByteRange range);
   bool find_front(ByteRange range, uint32_t* age) const;

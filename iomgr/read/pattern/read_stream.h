@@ -19,15 +19,12 @@ class ReadStream {
  public:
   uint64_t end() const { return end_; }
 
-  // Whether the read is at most `slack_bytes` away from any of it.
-  bool is_near(ByteRange range, uint64_t slack_bytes) const {
-    return range.end() + slack_bytes >= begin_ && range.offset <= end_ + slack_bytes;
-  }
-  // Whether the read is at most so far away from its end. False for an empty stream.
+  // Whether the read is at most `slack_bytes` away from its end: there the stream goes on. Reads of
+  // what it has passed are others. False for an empty stream.
   bool is_near_end(ByteRange range, uint64_t slack_bytes) const {
     return end_ > begin_ && range.end() + slack_bytes >= end_ && range.offset <= end_ + slack_bytes;
   }
-  // Adds a read (not empty) that is near.
+  // Adds a read (not empty) that is near the end.
   void extend(ByteRange range);
   // Begins again at this read (not empty). A read before the end is the next sweep of the same
   // stream, which keeps its number of reads.

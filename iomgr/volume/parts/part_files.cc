@@ -5,7 +5,6 @@
 #include "iomgr/base/files/open_below.h"
 #include "iomgr/base/files/regular_file.h"
 #include "iomgr/base/files/reopen.h"
-#include "iomgr/base/files/warm_up.h"
 #include "iomgr/volume/parts/never_synced.h"
 #include "iomgr/volume/stub/part_record_io.h"
 
@@ -160,14 +159,6 @@ int raise_to(int fd, int floor) {
 
 int PartFiles::raised(int fd) const { return raise_to(fd, fd_floor_); }
 
-void warm_up_parts(std::span<const int> roots, const Uuid& file_id, int fd_floor) {
-  const PartName part(file_id);
-  if (roots.size() < 2 || !is_cold(roots[0], part.c_str())) return;
-  const PartSumName sums(file_id);
-  const char* const names[] = {part.c_str(), sums.c_str()};
-  warm_up(roots, names, fd_floor);
-}
-
 Fd open_part(int root_fd, const Uuid& file_id) {
   const PartName name(file_id);
   Fd part = open_regular(root_fd, name.c_str(), O_RDONLY);
@@ -191,7 +182,6 @@ bool promises_bytes(const PartRecord& record) {
 
 Result<void, PartError> verify_named_parts(std::span<const int> roots, const Layout& layout,
                                            const PartsOwner& owner) {
-  warm_up_parts(roots, layout.file_id);
   PartError error{.code = EIO, .ownership = verify_stub(layout, owner.stub, owner.volume_format)};
   if (error.ownership != Ownership::kOwned) return error;
   bool was_synced = false;
@@ -274,7 +264,6 @@ Result<void, PartError> PartFiles::open(std::span<const int> roots, const Layout
     const Ownership ownership = verify_stub(layout, owner->stub, owner->volume_format);
     if (ownership != Ownership::kOwned) return PartError{.code = EIO, .ownership = ownership};
   }
-  warm_up_parts(roots.first(layout.geometry.device_count), layout.file_id, fd_floor_);
   for (uint32_t d = 0; d < layout.geometry.device_count; ++d) {
     if (Result<void, PartError> opened = open_one(roots[d], layout, d, owner); !opened) {
       close();

@@ -86,10 +86,6 @@ struct PartError {
   uint64_t size_found = 0;
 };
 
-// Brings the parts' names and inodes, and those of their checksums, into memory from all devices at
-// the same time, unless the first part's are there. `fd_floor`: as of PartFiles.
-void warm_up_parts(std::span<const int> roots, const Uuid& file_id, int fd_floor = 0);
-
 // Opens a part to examine it: for reading or, if its mode forbids that, with O_PATH. EINVAL: it is
 // not a regular file.
 Fd open_part(int root_fd, const Uuid& file_id);

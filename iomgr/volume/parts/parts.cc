@@ -307,7 +307,6 @@ void mark_removed(const Volume& volume, const Uuid& file_id) {
 }
 
 Outcome<void> remove_parts(const Volume& volume, const Uuid& file_id) {
-  warm_up_parts(volume.device_roots(), file_id);
   if (Outcome<void> writable = require_writable(volume); !writable) return writable;
   if (Outcome<void> noted = volume.note_change(); !noted) return noted;
   Outcome<void> removed;

@@ -10,13 +10,34 @@
 #include <cstring>
 #include <thread>
 
+#include "iomgr/base/files/cold.h"
 #include "iomgr/base/files/file_kind.h"
+#include "iomgr/base/parallel_for.h"
 #include "iomgr/volume/lost_and_found.h"
 #include "iomgr/volume/parts/never_synced.h"
 #include "iomgr/volume/stub/part_record_io.h"
 
 namespace graphlane {
 namespace {
+
+// Brings the parts' names and inodes into memory. If the first are not there, or their lookup is slow
+// (a disk needs some seeks for the directory and the inode), looks up all in parallel.
+void look_up_parts(const Volume& volume, const Uuid& file_id) {
+  constexpr std::chrono::milliseconds kFromMemory{1};
+  const PartName name(file_id);
+  const auto look = [&](uint32_t device_index) {
+    struct stat st;
+    const int root_fd = volume.devices()[device_index].root_fd.get();
+    (void)::fstatat(root_fd, name.c_str(), &st, AT_SYMLINK_NOFOLLOW);
+  };
+  bool cold = is_cold(volume.device_roots()[0], name.c_str());
+  if (!cold) {
+    const auto begin = std::chrono::steady_clock::now();
+    look(0);
+    cold = std::chrono::steady_clock::now() - begin >= kFromMemory;
+  }
+  if (cold) parallel_for(volume.device_count(), look);
+}
 
 // Whether a part is missing, or names no stub. `parts`: -1 for a missing one.
 bool lacks_a_part(const Layout& layout, std::span<const int> parts, std::span<const int> roots) {
@@ -64,6 +85,7 @@ Outcome<std::shared_ptr<StripedFile>> StripedFile::open_for(const Volume& volume
   file->map_ = layout.map();
   file->name_ = name;
   file->set_size(layout.logical_size);
+  look_up_parts(volume, layout.file_id);
   const Result<void, PartError> opened =
       file->parts_.open(volume.device_roots(), layout, flags, owner);
   if (!opened) return describe_part_error(volume, layout, name, opened.error());
@@ -170,7 +192,7 @@ OpenSize StripedFile::look_at_open(const Layout& layout) const {
 }
 
 PartsStat stat_parts(const Volume& volume, const Layout& layout) {
-  warm_up_parts(volume.device_roots(), layout.file_id);
+  look_up_parts(volume, layout.file_id);
   PartsStat found;
   std::array<Fd, kDeviceCountMax> places;
   std::array<int, kDeviceCountMax> parts, roots;

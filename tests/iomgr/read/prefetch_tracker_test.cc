@@ -34,7 +34,8 @@ class PrefetchTrackerTest : public ::testing::Test {
     return expects ? forecast.ranges[0] : ByteRange{};
   }
 
-  const std::unique_ptr<PatternDetector> patterns_ = std::make_unique<PatternDetector>();
+  const std::unique_ptr<PatternDetector> patterns_ =
+      std::make_unique<PatternDetector>(PatternDetector::RunEnd::kInFile);
   const std::unique_ptr<PrefetchTracker> prefetches_ =
       std::make_unique<PrefetchTracker>(*patterns_);
   const StripeMap map_;

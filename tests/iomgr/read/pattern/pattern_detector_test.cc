@@ -38,7 +38,8 @@ class PatternDetectorTest : public ::testing::Test {
     for (Uuid& id : ids) id = Uuid::random();
     return ids;
   }
-  const std::unique_ptr<PatternDetector> patterns_ = std::make_unique<PatternDetector>();
+  const std::unique_ptr<PatternDetector> patterns_ =
+      std::make_unique<PatternDetector>(PatternDetector::RunEnd::kInFile);
   PatternDetector::File file_{.file_id = Uuid::random(), .generation = 1};
 };
 
@@ -64,6 +65,17 @@ TEST_F(PatternDetectorTest, RandomReadsAreNoStream) {
   std::mt19937_64 random(11);
   int streaming = 0;
   for (int i = 0; i < 1000; ++i) streaming += observe({random() % 1000 * kMiB, 16384});
+  EXPECT_LT(streaming, 10);
+}
+
+// Else each of them would fetch a whole frame.
+TEST_F(PatternDetectorTest, RandomReadsOfWhatAStreamHasPassedAreNoStream) {
+  for (uint64_t i = 0; i < 512; ++i) observe({i * kMiB, kMiB});
+  std::mt19937_64 random(13);
+  int streaming = 0;
+  for (int i = 0; i < 40; ++i) streaming += observe({random() % 500 * kMiB, 4096});
+  EXPECT_TRUE(observe({512 * kMiB, kMiB})) << "the stream goes on";
+  for (int i = 0; i < 1000; ++i) streaming += observe({random() % 500 * kMiB, 4096});
   EXPECT_LT(streaming, 10);
 }
 
@@ -103,6 +115,43 @@ TEST_F(PatternDetectorTest, WhatFollowsInAFileLeavesOutOtherFiles) {
   }
 }
 
+// Threads sweep a file each, more than there are recent runs.
+TEST_F(PatternDetectorTest, StepsInOtherFilesEndNoRun) {
+  const std::vector<Uuid> shards = files(16);
+  for (int sweep = 0; sweep < 2; ++sweep) {
+    for (uint64_t mib = 0; mib < (sweep == 0 ? 400 : 10); ++mib) {
+      for (const Uuid& shard : shards) step(shard, mib);
+    }
+  }
+  EXPECT_EQ(next(shards[0], 9), "10-64 0-10");
+  EXPECT_EQ(next(shards[15], 9), "10-64 0-10");
+}
+
+// A second reader of the file does not make its reads new runs.
+TEST_F(PatternDetectorTest, AReadThatIsRepeatedAfterOneElsewhereAddsNoRun) {
+  const std::vector<Uuid> both = files(2);
+  for (uint64_t mib = 0; mib < 20; ++mib) {
+    for (int reader = 0; reader < 2; ++reader) {
+      for (const Uuid& file : both) step(file, mib);
+    }
+  }
+  EXPECT_EQ(next(both[0], 19), "") << "nothing but a sweep";
+}
+
+TEST_F(PatternDetectorTest, WindowsThatTakeTurnsAreRunsOfTheirOwn) {
+  PatternDetector all(PatternDetector::RunEnd::kInAnyFile);
+  const std::vector<Uuid> shards = files(12);
+  for (uint64_t window = 0; window < 3; ++window) {
+    for (const Uuid& shard : shards) all.add_step({.file_id = shard}, {window * kMiB, kMiB});
+  }
+  all.add_step({.file_id = shards[0]}, {0, kMiB});
+  PatternDetector::Prediction next[2];
+  ASSERT_EQ(all.predict_files({.file_id = shards[0]}, {0, kMiB}, 0, next), 2u);
+  EXPECT_EQ(next[0].file_id, shards[1]);
+  EXPECT_EQ(next[1].file_id, shards[2]);
+  EXPECT_EQ(next[1].range.length_bytes, kMiB);
+}
+
 TEST_F(PatternDetectorTest, AStrideIsThatOfOneFile) {
   const std::vector<Uuid> shards = files(12);
   for (uint64_t window = 0; window < 4; ++window) {
@@ -122,9 +171,9 @@ TEST_F(PatternDetectorTest, AFileThatWasReplacedIsUnknown) {
   EXPECT_EQ(next(many[0], 0), "4-5 8-9 0-1");
 }
 
-// A file is 16 TiB at most, and there are more files in a long life than places for them.
+// A file is 256 TiB at most, and there are more files in a long life than places for them.
 TEST_F(PatternDetectorTest, EndlessNewFilesAreTold) {
-  for (uint64_t generation = 2; generation < 600'000; ++generation) {
+  for (uint64_t generation = 2; generation < 40'000; ++generation) {
     file_.generation = generation;
     patterns_->add_step(file_, {0, kMiB});
   }
@@ -136,7 +185,7 @@ TEST_F(PatternDetectorTest, EndlessNewFilesAreTold) {
 }
 
 TEST_F(PatternDetectorTest, ReadsBeyondTheLargestFileGetNoAnswer) {
-  constexpr uint64_t kEnd = uint64_t{1} << 44;
+  constexpr uint64_t kEnd = uint64_t{1} << 48;
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(observe({kEnd, kMiB}));
   EXPECT_EQ(patterns_->add_step(file_, {kEnd, kMiB}), 0u);
 }

@@ -23,7 +23,7 @@ class ReadOrderTest : public ::testing::Test {
   // In MiB.
   void read(uint64_t begin, uint64_t end) {
     last_ = {.offset = begin * kMiB, .length_bytes = (end - begin) * kMiB};
-    order_.add(last_);
+    order_.add(last_, kAll);
   }
   void sweep(uint64_t begin, uint64_t end) {
     for (uint64_t at = begin; at < end; at += 24) read(at, std::min(at + 24, end));
@@ -178,12 +178,12 @@ TEST_F(ReadOrderTest, ARepeatedReadAddsNoRun) {
 TEST_F(ReadOrderTest, TheOldestRunsAreForgottenFirst) {
   const auto read_apart = [&](uint64_t at) {
     last_ = {.offset = at * 3 * kMiB / 2 + at % 3 * 4096, .length_bytes = 4096};
-    order_.add(last_);
+    order_.add(last_, kAll);
   };
   for (int i = 0; i < 2; ++i) {
-    for (uint64_t at = 0; at < 3000; ++at) read_apart(at);
+    for (uint64_t at = 0; at < 5000; ++at) read_apart(at);
   }
-  EXPECT_EQ(next(), "") << "3000 runs a sweep";
+  EXPECT_EQ(next(), "") << "5000 runs a sweep";
   for (int i = 0; i < 2; ++i) {
     for (uint64_t at = 0; at < 60; ++at) read(at * 10 + at % 3, at * 10 + at % 3 + 1);
   }
@@ -197,7 +197,7 @@ TEST_F(ReadOrderTest, ForecastsStayWithinTheScope) {
   for (int i = 0; i < 20'000; ++i) {
     const uint64_t offset = random() % (kSize / 64);
     const ByteRange range{offset, 1 + random() % (8 * kMiB)};
-    order_.add(range);
+    order_.add(range, kAll);
     ByteRange ranges[5];
     const ByteRange scope{.offset = random() % (kSize / 50),
                           .length_bytes = random() % (64 * kMiB)};
