@@ -1,4 +1,4 @@
-"""Measures the first open of a file, whose name and inode are on the disks alone (--kind hdd).
+"""Measures the first open of a file: its name and inode are not in memory (--kind hdd).
 
 The files of a directory are opened in a random order, and one byte of each is read: plain files on the first
 device, and striped ones preloaded and mounted, in turn. The result is the milliseconds of an open; the raw samples are
@@ -27,13 +27,15 @@ from experiments.paths import GRAPHLANE
 
 FILE_BYTES = 16 << 10
 OPENER = """
-import os, sys, time
+import os, sys, threading, time
+threading.Thread(target=threading.Event().wait, daemon=True).start()
 begin = time.monotonic()
 for path in sys.argv[1:]:
     file = os.open(path, os.O_RDONLY)
     os.read(file, 1)
     os.close(file)
-print(time.monotonic() - begin)
+print(time.monotonic() - begin, flush=True)
+os._exit(0)
 """
 
 

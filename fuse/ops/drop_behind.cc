@@ -20,7 +20,7 @@ void DropBehind::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void DropBehind::passed(fuse_ino_t ino, ByteRange range, uint64_t kept_bytes) {
+void DropBehind::add_read(fuse_ino_t ino, ByteRange range, uint64_t kept_bytes) {
   MutexLock lock(mu_);
   trail_.add(ino, range);
   while (const auto stretch = trail_.take(kept_bytes)) push(*stretch);

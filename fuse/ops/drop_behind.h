@@ -37,7 +37,7 @@ class DropBehind {
   void stop();
 
   // The kernel has asked for this range. The last `kept_bytes` read stay.
-  void passed(fuse_ino_t ino, ByteRange range, uint64_t kept_bytes);
+  void add_read(fuse_ino_t ino, ByteRange range, uint64_t kept_bytes);
   // The file was closed: drops what its sweeps have left.
   void ended(fuse_ino_t ino);
   // Adds a writer of the file, before its first write. `waits`: not before a drop in progress has

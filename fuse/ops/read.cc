@@ -172,7 +172,7 @@ ReadPlan plan_of(Filesystem& fs, Inode& inode, const OpenFile& file, ByteRange r
               {.length_bytes = range.length_bytes,
                .request_max_bytes = fs.read_bytes_max,
                .to_end = range.end() >= file.striped->size(),
-               .alone = !fs.sweeps.are_several(),
+               .alone = !fs.sweeps.has_several_files(),
                .has_writer = inode.writer_count.load(std::memory_order_acquire) > 0,
                .one_handle = inode.open_once()},
               {.together = fs.sweeps.fit()});
@@ -192,7 +192,7 @@ int op::read(Filesystem& fs, fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
   const ReadPlan plan = plan_of(fs, inode, file, range);
   // Must precede the reply, because the caller may close the file after it.
   if (plan.drop == ReadPlan::Drop::kBehindSweep)
-    fs.drop_behind.passed(ino, range, fs.sweeps.kept_bytes());
+    fs.drop_behind.add_read(ino, range, fs.sweeps.kept_bytes());
   if (plan.prefetch != ReadPlan::Prefetch::kSweep) return read_striped(fs, req, file, plan, range);
   // A reference of its own, because the caller may close the file after the reply.
   const std::shared_ptr<StripedFile> striped = file.striped;

@@ -88,8 +88,8 @@ class RequestBuffers {
   Mutex mu_;
   std::vector<void*> idle_ GUARDED_BY(mu_);
   uint32_t lent_count_ GUARDED_BY(mu_) = 0;
-  uint32_t most_lent_ GUARDED_BY(mu_) = 0;   // the maximum of lent_count_ …
-  uint32_t loan_count_ GUARDED_BY(mu_) = 0;  // … over these loans
+  uint32_t most_lent_ GUARDED_BY(mu_) = 0;   // highest lent_count_ since loan_count_ was 0
+  uint32_t loan_count_ GUARDED_BY(mu_) = 0;  // since idle buffers were last freed
 };
 
 }  // namespace graphlane::fuse

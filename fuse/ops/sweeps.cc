@@ -21,7 +21,7 @@ Sweeps::Member::Member(Sweeps& sweeps, std::shared_ptr<const StripedFile> file)
     sweeps_.open_.push_back({.file = file_, .handle_count = 1});
     if (sweeps_.open_.size() == 1) return;
   }
-  sweeps_.look_at_memory();
+  sweeps_.check_memory();
 }
 
 Sweeps::Member::~Member() {
@@ -29,7 +29,7 @@ Sweeps::Member::~Member() {
   const auto found = sweeps_.position(file_->layout().file_id);
   if (--found->handle_count > 0) return;
   sweeps_.open_.erase(found);
-  sweeps_.files_.look_soon();
+  sweeps_.files_.check_memory_soon();
 }
 
 void Sweeps::start(const Volume& volume, IoMode io_mode) {
@@ -50,7 +50,7 @@ std::shared_ptr<const StripedFile> Sweeps::find(const Uuid& file_id) {
   return found == open_.end() ? nullptr : found->file;
 }
 
-void Sweeps::look_at_memory() {
+void Sweeps::check_memory() {
   const uint64_t available = memory_available_bytes();
   uint64_t all_bytes = 0;
   bool several = false;
@@ -62,13 +62,13 @@ void Sweeps::look_at_memory() {
   const bool decides = several && by_memory_;
   fit_.store(decides ? fit_in_memory(IoMode::kAuto, all_bytes, available) : MemoryFit::kTwice,
              relaxed);
-  are_several_.store(several, relaxed);
+  has_several_files_.store(several, relaxed);
   kept_bytes_.store(budget_of(MemoryUse::kPagesBehind, available), relaxed);
   files_.set_available(available);
 }
 
 void Sweeps::count(uint64_t read_bytes) {
-  if (files_.is_look_due(read_bytes)) look_at_memory();
+  if (files_.is_memory_check_due(read_bytes)) check_memory();
 }
 
 void Sweeps::arrive(const StripedFile& file, ByteRange range) {
@@ -76,9 +76,9 @@ void Sweeps::arrive(const StripedFile& file, ByteRange range) {
 }
 
 void Sweeps::prefetch_next(const StripedFile& file, ByteRange range) {
-  for (const auto& next : files_.passed(file.layout().file_id, range, /*size_bytes=*/0)) {
+  for (const auto& next : files_.prefetches_after(file.layout().file_id, range, /*size_bytes=*/0)) {
     if (const auto wanted = find(next.file_id)) {
-      begin_in_page_cache(wanted->map(), wanted->parts().all_buffered(), next.range);
+      prefetch_into_page_cache(wanted->map(), wanted->parts().all_buffered(), next.range);
     }
   }
 }

@@ -47,7 +47,7 @@ class Sweeps {
 
   // How often the open files fit together; kTwice if at most one is open.
   MemoryFit fit() const { return fit_.load(std::memory_order_relaxed); }
-  bool are_several() const { return are_several_.load(std::memory_order_relaxed); }
+  bool has_several_files() const { return has_several_files_.load(std::memory_order_relaxed); }
   bool on_disks() const { return on_disks_; }
   // The number of bytes read last that stay in memory when files do not fit.
   uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
@@ -65,7 +65,7 @@ class Sweeps {
     uint32_t handle_count = 0;
   };
 
-  void look_at_memory();
+  void check_memory();
   std::vector<Open>::iterator position(const Uuid& file_id) REQUIRES(mu_);
   std::shared_ptr<const StripedFile> find(const Uuid& file_id);
 
@@ -74,7 +74,7 @@ class Sweeps {
   bool on_disks_ = false;
 
   FileSweeps files_;
-  std::atomic<bool> are_several_{false};
+  std::atomic<bool> has_several_files_{false};
   std::atomic<MemoryFit> fit_{MemoryFit::kTwice};
   std::atomic<uint64_t> kept_bytes_{0};
   Mutex mu_;

@@ -40,8 +40,8 @@ enum class MemoryUse : uint8_t {
   // Files that stay in the page cache, while all files together do not fit.
   kKeptPages,
   // Pages that stay behind a sweep of files that do not fit. They cover the kernel's own read-ahead
-  // for a few readers: kKernelReadAhead each, doubled for a sequential hint, and begun before the
-  // window before it was read.
+  // of a few readers, each of which needs two windows of twice kKernelReadAhead: a sequential hint
+  // doubles a window, and the kernel begins the next one before the current one is read.
   kPagesBehind,
   // The kernel's read-ahead of one stream.
   kKernelReadAhead,

@@ -187,12 +187,12 @@ std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange r
                   .range = sweep_step(file, range),
                   .is_stream = is_stream,
                   .turn = turn};
-  // Must precede arrive(): the leader prefetches the range only while it counts as unread.
+  // Must precede begin_read(): the leader prefetches the range only while it counts as unread.
   if (turn != nullptr) turn->await(turn_reach_, [&] { return reader_.is_begun(request); });
-  if (step.range) prefetches_.arrive(file, *step.range);
+  if (step.range) prefetches_.begin_read(file, *step.range);
   WhileReading meanwhile(*this, step);
   const bool done = reader_.read(request, meanwhile);
-  if (step.range) prefetches_.pass(file, *step.range);
+  if (step.range) prefetches_.end_read(file, *step.range);
   if (!done) return {};
   // Prefetches now after a large read: the program may compute for long before its next one.
   begin_ahead(step, /*urgent=*/turn != nullptr || range.length_bytes >= kLargeReadMin);

@@ -14,7 +14,8 @@ constexpr uint64_t kBegunAtOnce = 512 << 10;
 
 }  // namespace
 
-uint64_t begin_in_page_cache(const StripeMap& map, std::span<const int> parts, ByteRange range) {
+uint64_t prefetch_into_page_cache(const StripeMap& map, std::span<const int> parts,
+                                  ByteRange range) {
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   uint64_t missing_bytes = 0;
   for (uint32_t d = 0; d < parts.size(); ++d) {
@@ -39,14 +40,14 @@ void drop_from_page_cache(const StripeMap& map, std::span<const int> parts, Byte
   }
 }
 
-bool FileSweeps::is_look_due(uint64_t read_bytes) {
+bool FileSweeps::is_memory_check_due(uint64_t read_bytes) {
   const auto bytes = static_cast<int64_t>(read_bytes);
   if (unlooked_bytes_.fetch_sub(bytes, relaxed) > bytes) return false;
   unlooked_bytes_.store(kLookBytes, relaxed);
   return true;
 }
 
-void FileSweeps::look_soon() { unlooked_bytes_.store(0, relaxed); }
+void FileSweeps::check_memory_soon() { unlooked_bytes_.store(0, relaxed); }
 
 void FileSweeps::set_available(uint64_t available_bytes) { ahead_share_.adjust(available_bytes); }
 
@@ -99,7 +100,8 @@ FileSweeps::Next FileSweeps::add_new(std::span<const PatternDetector::Prediction
 }
 
 // The lock is held from the prediction until it is in the ledger, so that no read of it comes between.
-FileSweeps::Next FileSweeps::passed(const Uuid& file_id, ByteRange step, uint64_t size_bytes) {
+FileSweeps::Next FileSweeps::prefetches_after(const Uuid& file_id, ByteRange step,
+                                              uint64_t size_bytes) {
   if (!lock_.lock_patiently()) return {};
   const uint64_t most = std::min(ahead_share_.bytes(), std::max(kAheadEnough, step.length_bytes));
   const uint64_t room = most - std::min(most, ledger_.bytes());

@@ -2,7 +2,7 @@
 // cache of their parts.
 //
 //   files     A ████  B ████  C ████  A ████ . . .     GraphChi's shards, in every sweep
-//   passed(A)         └ what the last sweep read after A starts now, on all devices
+//                     └ after A, what the last sweep read next starts now, on all devices
 //
 // A file that fits in memory is left to the page cache. But the kernel knows each file alone: it
 // never reads ahead into the next one. So the ranges that are expected (pattern_detector.h) are
@@ -47,7 +47,8 @@ void for_each_counter(const PrefetchStats& stats, Visit visit) {
 
 // Prefetches the missing pages of the range into the page cache, on all devices at once,
 // without waiting. `parts` are open through the page cache. Returns the missing bytes.
-uint64_t begin_in_page_cache(const StripeMap& map, std::span<const int> parts, ByteRange range);
+uint64_t prefetch_into_page_cache(const StripeMap& map, std::span<const int> parts,
+                                  ByteRange range);
 // Tells the kernel that it may drop the range from the page cache.
 void drop_from_page_cache(const StripeMap& map, std::span<const int> parts, ByteRange range);
 
@@ -67,8 +68,8 @@ class FileSweeps {
   };
 
   // Counts bytes read. True every 32 MiB: the caller must look at the free memory, and pass it on.
-  bool is_look_due(uint64_t read_bytes);
-  void look_soon();  // at the next read
+  bool is_memory_check_due(uint64_t read_bytes);
+  void check_memory_soon();  // at the next read
   void set_available(uint64_t available_bytes);
 
   // A step (not empty) arrives. Returns how many of its bytes were predicted.
@@ -77,7 +78,7 @@ class FileSweeps {
   void record_use(uint64_t predicted_bytes, uint64_t missing_bytes);
   // The step has its bytes. `size_bytes` of the file limits guesses at what was never read; 0: no
   // guesses.
-  Next passed(const Uuid& file_id, ByteRange step, uint64_t size_bytes);
+  Next prefetches_after(const Uuid& file_id, ByteRange step, uint64_t size_bytes);
 
   PrefetchStats stats() const;
 

@@ -73,7 +73,7 @@ void PrefetchTracker::expire_late(Entry& entry) {
 
 void PrefetchTracker::let_go(Entry& entry) { unused_.fetch_add(entry.ledger.clear(), relaxed); }
 
-void PrefetchTracker::arrive(const ExtentFile& file, ByteRange range) {
+void PrefetchTracker::begin_read(const ExtentFile& file, ByteRange range) {
   (void)patterns_.add_step(pattern_file(file), range);
   if (!lock_.lock_patiently()) return;
   Entry* const entry = use(file);
@@ -84,7 +84,7 @@ void PrefetchTracker::arrive(const ExtentFile& file, ByteRange range) {
 }
 
 // A frame is used once a read has passed its end.
-void PrefetchTracker::pass(const ExtentFile& file, ByteRange range) {
+void PrefetchTracker::end_read(const ExtentFile& file, ByteRange range) {
   if (!lock_.lock_patiently()) return;
   Entry* const entry = find(file.file_id, file.generation);
   if (entry != nullptr && !entry->ledger.is_empty()) {

@@ -46,9 +46,9 @@ class PrefetchTracker {
   explicit PrefetchTracker(PatternDetector& patterns) : patterns_(patterns) {}
 
   // A read arrives.
-  void arrive(const ExtentFile& file, ByteRange range);
+  void begin_read(const ExtentFile& file, ByteRange range);
   // The read has its bytes, and has released its frames.
-  void pass(const ExtentFile& file, ByteRange range);
+  void end_read(const ExtentFile& file, ByteRange range);
 
   // Predicts what follows the read. The window is two of the longest reads, at least two of
   // `step_bytes`, at most `reach_bytes`. False: nothing, or too early unless it is `urgent`.

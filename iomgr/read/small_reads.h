@@ -46,7 +46,7 @@ class SmallReads {
   template <class Read>
   std::optional<ssize_t> by_kernel(Read read) {
     const std::atomic<uint64_t>* const served = served_.load(std::memory_order_acquire);
-    if (served == nullptr || !is_its_turn()) return {};
+    if (served == nullptr || !may_ask_kernel()) return {};
     const int saved_errno = errno;
     // Relaxed: the system calls in between order them.
     const uint64_t before = served->load(std::memory_order_relaxed);
@@ -59,14 +59,14 @@ class SmallReads {
 
  private:
   // Threads may lose a decrement to one another, and ask a little sooner or later.
-  bool is_its_turn() {
+  bool may_ask_kernel() {
     const uint32_t left = left_.load(std::memory_order_relaxed);
     if (left > 0) left_.store(left - 1, std::memory_order_relaxed);
     return left == 0;
   }
-  void learn(bool had_it) {
+  void learn(bool was_hit) {
     const uint32_t run = run_.load(std::memory_order_relaxed);
-    if (had_it) {
+    if (was_hit) {
       if (run != kRunMin) run_.store(kRunMin, std::memory_order_relaxed);
       return;
     }

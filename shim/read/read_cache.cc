@@ -50,7 +50,7 @@ std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void
   return cache->read(extents_of(file, generation), range, buffer, engine);
 }
 
-void give_way_to_sharing(bool shares, int64_t now_ms, IoEngine& engine) {
+void follow_sharing(bool shares, int64_t now_ms, IoEngine& engine) {
   static std::atomic<bool> gave{false};
   static std::atomic<int64_t> shared_ms{0};
   static FutexLock changing;  // held while the cache follows `gave`

@@ -20,10 +20,10 @@ std::optional<size_t> read_cached(const OpenFileRef& file, ByteRange range, void
 // The range will be read soon; as ExtentCache::will_need().
 void will_need_cached(const OpenFileRef& file, ByteRange range, IoEngine& engine);
 
-// Shared reads need no copy here. While reads are shared, gives the memory back; takes it again
-// when nothing was shared for a while. `now_ms` is of a monotonic clock. `engine` completes what is
+// Pauses the cache while reads are shared, because they need no copy here. Resumes it when nothing
+// was shared for a while. `now_ms` is of a monotonic clock. `engine` completes what is
 // in flight.
-void give_way_to_sharing(bool shares, int64_t now_ms, IoEngine& engine);
+void follow_sharing(bool shares, int64_t now_ms, IoEngine& engine);
 
 // The cache's counts; all zero if it was not used.
 ExtentCacheStats read_cache_stats();

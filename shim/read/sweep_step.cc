@@ -15,7 +15,7 @@ namespace {
 constinit FileSweeps file_sweeps;
 constinit SweptFiles swept_files;
 
-void look_at_memory() {
+void check_memory() {
   const uint64_t available = memory_available_bytes();
   file_sweeps.set_available(available);
   swept_files.share_memory(available);
@@ -30,10 +30,10 @@ SweepStep::SweepStep(const OpenFileRef& file, ByteRange range)
   size_bytes_ = file.size();
   swept_.emplace(swept_files.use(*file, size_bytes_));
   if (!*swept_) return;
-  if (file_sweeps.is_look_due(range.length_bytes)) look_at_memory();
+  if (file_sweeps.is_memory_check_due(range.length_bytes)) check_memory();
   drops_ = !swept_->stays() && !is_read_by_others(*file);
   const uint64_t predicted = file_sweeps.arrive(file_id_, range);
-  const uint64_t missing = begin_in_page_cache(swept_->map(), swept_->parts(), range);
+  const uint64_t missing = prefetch_into_page_cache(swept_->map(), swept_->parts(), range);
   if (predicted == range.length_bytes)
     file_sweeps.record_use(predicted, missing);
   else
@@ -45,9 +45,9 @@ SweepStep::~SweepStep() {
   const BlockedSignals signals;
   const int saved_errno = errno;
   if (drops_) drop_from_page_cache(swept_->map(), swept_->parts(), range_);
-  for (const auto& next : file_sweeps.passed(file_id_, range_, size_bytes_)) {
+  for (const auto& next : file_sweeps.prefetches_after(file_id_, range_, size_bytes_)) {
     if (const SweptFiles::Ref file = swept_files.find(next.file_id)) {
-      const uint64_t missing = begin_in_page_cache(file.map(), file.parts(), next.range);
+      const uint64_t missing = prefetch_into_page_cache(file.map(), file.parts(), next.range);
       swept_files.record_use(file, next.range.length_bytes, missing);
     }
   }

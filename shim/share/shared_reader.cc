@@ -291,7 +291,7 @@ std::optional<size_t> read_shared(const OpenFileRef& file, ByteRange range, void
   const SharedHeader& header = reader.frames.header();
   const bool shares = !reader.dead.load(relaxed) && header.process_count.load(relaxed) > 1 &&
                       header.content_time_ns == file.ctime_ns() && file.content_generation() != 0;
-  give_way_to_sharing(shares, now_ms(), engine);
+  follow_sharing(shares, now_ms(), engine);
   const uint64_t size = file.size();
   const uint64_t left = range.offset < size ? size - range.offset : 0;
   range.length_bytes = std::min(range.length_bytes, left);

@@ -1,5 +1,4 @@
-"""The first open of a striped file, whose parts are on the disks alone: all disks are asked at once, but only
-in programs that have threads already."""
+"""The first open of a striped file reads from all disks at once, but only in programs that have threads."""
 
 import ctypes
 import random

@@ -1,8 +1,8 @@
 // PatternDetector: how programs read their files, and what they read next (CSMqGraph §3.3).
 //
-//   streams   ░░██████▓░░░   ░░░███▓░░     stretches that are being read in ascending order
-//                                          (read_stream.h): does this read belong to one?
-//   order     A ████  B ████  A ██ ...     runs, the oldest first (read_order.h): what came next
+//   streams   ░░██████▓░░░   ░░░███▓░░     (read_stream.h) Stretches that are read upwards now:
+//                                          does this read belong to one?
+//   order     A ████  B ████  A ██ ...     (read_order.h) Runs, the oldest first: what came next
 //                                          when this place was last read?
 //
 // Each file has an interval of its own in one address space, on which both work. So the order tells
@@ -38,8 +38,8 @@ class PatternDetector {
     ByteRange range;
     uint64_t address = 0;  // of the range
   };
-  // What ends a run of adjoining steps: steps elsewhere in its file, or in any file. Then windows of
-  // many files that take turns are runs of their own, in the order of the turns.
+  // A run of adjoining steps is ended by steps elsewhere in its file, or in any file. The latter
+  // makes runs of windows of many files that take turns, in the order of the turns.
   enum class RunEnd : uint8_t { kInFile, kInAnyFile };
 
   constexpr explicit PatternDetector(RunEnd run_end) : run_end_(run_end) {}

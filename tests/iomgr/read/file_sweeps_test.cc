@@ -24,7 +24,7 @@ class FileSweepsTest : public ::testing::Test {
     const ByteRange range{.offset = begin * kMiB, .length_bytes = (end - begin) * kMiB};
     (void)sweeps_->arrive(id(name), range);
     std::string text;
-    for (const auto& next : sweeps_->passed(id(name), range, size_bytes_)) {
+    for (const auto& next : sweeps_->prefetches_after(id(name), range, size_bytes_)) {
       const auto letter = static_cast<char>(next.file_id.bytes[0]);
       text += std::string(text.empty() ? 0 : 1, ' ') + letter + ":" +
               std::to_string(next.range.offset / kMiB) + "-" +
@@ -154,12 +154,12 @@ TEST_F(FileSweepsTest, PrefetchesTheLengthOfALongStep) {
 }
 
 TEST_F(FileSweepsTest, LooksAtTheMemoryFirstAndEvery32Mib) {
-  EXPECT_TRUE(sweeps_->is_look_due(1));
-  EXPECT_FALSE(sweeps_->is_look_due(32 * kMiB - 1));
-  EXPECT_TRUE(sweeps_->is_look_due(1));
-  EXPECT_FALSE(sweeps_->is_look_due(1));
-  sweeps_->look_soon();
-  EXPECT_TRUE(sweeps_->is_look_due(1));
+  EXPECT_TRUE(sweeps_->is_memory_check_due(1));
+  EXPECT_FALSE(sweeps_->is_memory_check_due(32 * kMiB - 1));
+  EXPECT_TRUE(sweeps_->is_memory_check_due(1));
+  EXPECT_FALSE(sweeps_->is_memory_check_due(1));
+  sweeps_->check_memory_soon();
+  EXPECT_TRUE(sweeps_->is_memory_check_due(1));
 }
 
 }  // namespace

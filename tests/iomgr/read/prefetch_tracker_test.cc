@@ -24,7 +24,8 @@ class PrefetchTrackerTest : public ::testing::Test {
   }
   // Reads, MiB by MiB.
   void read(const Uuid& file_id, uint64_t begin, uint64_t end) {
-    for (uint64_t at = begin; at < end; at += kMiB) prefetches_->arrive(file(file_id), {at, kMiB});
+    for (uint64_t at = begin; at < end; at += kMiB)
+      prefetches_->begin_read(file(file_id), {at, kMiB});
   }
   // The predicted range after a read of the first MiB.
   ByteRange next(const Uuid& file_id) {
@@ -63,12 +64,12 @@ TEST_F(PrefetchTrackerTest, AFramePassedBeforeItArrivesIsReleased) {
   read(id, 0, kMiB);
   prefetches_->add(file(id).key(1), 0);
   prefetches_->add(file(id).key(2), 0);
-  prefetches_->pass(file(id), {kMiB, kMiB});
+  prefetches_->end_read(file(id), {kMiB, kMiB});
   EXPECT_EQ(prefetches_->stats().used, 1u);
   prefetches_->complete(file(id).key(1), Pin{});
   prefetches_->complete(file(id).key(2), Pin{});
   EXPECT_EQ(prefetches_->stats().fetched, 2u);
-  prefetches_->pass(file(id), {kMiB, 2 * kMiB});
+  prefetches_->end_read(file(id), {kMiB, 2 * kMiB});
   EXPECT_EQ(prefetches_->stats().used, 2u) << "the second one only";
 }
 
@@ -80,11 +81,11 @@ TEST_F(PrefetchTrackerTest, AnEarlyPrefetchDoesNotExpireBeforeItIsDue) {
   prefetches_->add(file(id).key(15), 200 * kMiB);
   for (int i = 0; i < 10; ++i) {
     read(id, 0, 14 * kMiB);
-    prefetches_->pass(file(id), {0, kMiB});
+    prefetches_->end_read(file(id), {0, kMiB});
   }
   EXPECT_EQ(prefetches_->stats().unused, 1u);
   for (int i = 0; i < 10; ++i) read(id, 0, 14 * kMiB);
-  prefetches_->pass(file(id), {0, kMiB});
+  prefetches_->end_read(file(id), {0, kMiB});
   EXPECT_EQ(prefetches_->stats().unused, 2u) << "unused";
 }
 

@@ -21,7 +21,7 @@ class PatternDetectorTest : public ::testing::Test {
   void step(const Uuid& file_id, uint64_t mib) {
     patterns_->add_step({.file_id = file_id}, {mib * kMiB, kMiB});
   }
-  // What follows the step, in MiB: "2-4 8-9".
+  // The ranges after the step, in MiB: "2-4 8-9".
   std::string next(const Uuid& file_id, uint64_t mib) {
     ByteRange ranges[4];
     const uint32_t count = patterns_->predict_file({.file_id = file_id}, {mib * kMiB, kMiB},
@@ -68,7 +68,7 @@ TEST_F(PatternDetectorTest, RandomReadsAreNoStream) {
   EXPECT_LT(streaming, 10);
 }
 
-// Else each of them would fetch a whole frame.
+// A read of a stream fetches whole frames.
 TEST_F(PatternDetectorTest, RandomReadsOfWhatAStreamHasPassedAreNoStream) {
   for (uint64_t i = 0; i < 512; ++i) observe({i * kMiB, kMiB});
   std::mt19937_64 random(13);
