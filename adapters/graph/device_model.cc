@@ -1,7 +1,5 @@
 #include "adapters/graph/device_model.h"
 
-#include <sys/stat.h>
-
 #include <chrono>
 #include <optional>
 #include <random>
@@ -83,11 +81,6 @@ uint64_t device_count(const PagedFile& file) {
                               stripes.device_count);
 }
 
-bool is_on_disk(const PagedFile& file) {
-  struct stat info;
-  return ::fstat(file.parts.buffered(0), &info) == 0 && is_rotational(info.st_dev);
-}
-
 struct ProbedReads {
   double reads_per_second;
   bool is_disk;
@@ -105,7 +98,7 @@ Outcome<ProbedReads> probed_reads(const OpenPagedFile& file, PageReader& pages) 
   if (!together) return together.error();
   if (*together < kDiskReadSeconds) return ProbedReads{kProbeReads / *together, false};
   // Slow, or others compute. Then some of these are fast. Of what says that it is a disk, two suffice.
-  const unsigned single_reads = is_on_disk(file.paged()) ? 2 : kSingleReads;
+  const unsigned single_reads = is_on_disk(file.paged().parts.buffered(0)) ? 2 : kSingleReads;
   std::vector<double> single;
   for (unsigned i = kProbeReads; i < kProbeReads + single_reads; ++i) {
     const auto seconds = seconds_of_reads(file, pages, all.subspan(i, 1));

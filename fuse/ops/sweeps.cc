@@ -1,7 +1,5 @@
 #include "fuse/ops/sweeps.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 
 #include "iomgr/base/memory_order.h"
@@ -35,8 +33,7 @@ Sweeps::Member::~Member() {
 void Sweeps::start(const Volume& volume, IoMode io_mode) {
   by_memory_ = io_mode == IoMode::kAuto;
   kept_bytes_.store(budget_of(MemoryUse::kPagesBehind, memory_available_bytes()), relaxed);
-  struct stat st;
-  on_disks_ = ::fstat(volume.devices()[0].root_fd.get(), &st) == 0 && is_rotational(st.st_dev);
+  on_disks_ = is_on_disk(volume.device_roots()[0]);
 }
 
 std::vector<Sweeps::Open>::iterator Sweeps::position(const Uuid& file_id) {

@@ -1,7 +1,5 @@
 #include "iomgr/io/calibration.h"
 
-#include <sys/stat.h>
-
 #include "iomgr/base/files/atomic_file.h"
 #include "iomgr/base/json.h"
 #include "iomgr/io/io_queue.h"
@@ -74,10 +72,8 @@ Outcome<LaneDepth> lane_depth(const Device& device, uint32_t asked) {
   const auto calibration = parse_calibration(*text, path);
   if (!calibration) return calibration.error();
   if (*calibration) return LaneDepth{(*calibration)->depth, LaneDepth::kCalibration};
-  struct stat st;
-  const bool disk = ::fstat(device.root_fd.get(), &st) == 0 && is_rotational(st.st_dev);
-  return disk ? LaneDepth{kDepthRotational, LaneDepth::kDisk}
-              : LaneDepth{kDepthDefault, LaneDepth::kDefault};
+  return is_on_disk(device.root_fd.get()) ? LaneDepth{kDepthRotational, LaneDepth::kDisk}
+                                          : LaneDepth{kDepthDefault, LaneDepth::kDefault};
 }
 
 const char* name_of(LaneDepth::Source source) {

@@ -167,8 +167,7 @@ std::optional<size_t> ExtentCache::read_step(const ExtentFile& file, ByteRange r
   if (!started_) return {};
   if (!clip(file, &range)) return 0;
   count_read(range.length_bytes);
-  bool is_stream =
-      patterns_.observe({.file_id = file.file_id, .generation = file.generation}, range);
+  bool is_stream = patterns_.observe(pattern_file(file), range);
   // The first piece of a read in turn announces more: they are prefetched, not read on.
   const bool reads_on = is_stream && turn == nullptr;
   is_stream |= turn != nullptr && range.length_bytes >= kExtentReadMin;

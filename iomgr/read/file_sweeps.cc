@@ -107,7 +107,7 @@ FileSweeps::Next FileSweeps::prefetches_after(const Uuid& file_id, ByteRange ste
   const uint64_t room = most - std::min(most, ledger_.bytes());
   Next next;
   if (room > 0 && !ledger_.is_paused()) {
-    PatternDetector::Prediction found[kRangesMax];
+    PatternDetector::Prediction found[PatternDetector::kRangesMax];
     const uint32_t count = patterns_.predict_files({.file_id = file_id}, step, size_bytes, found);
     next = add_new(std::span(found).first(count), room, most);
   }

@@ -86,7 +86,6 @@ class FileSweeps {
   static constexpr int64_t kLookBytes = int64_t{32} << 20;
   // More than the next read gains nothing, and may be evicted before its use.
   static constexpr uint64_t kAheadEnough = uint64_t{16} << 20;
-  static constexpr uint32_t kRangesMax = 16;  // examined at a time
   static constexpr uint64_t kVerdictBytes = uint64_t{32} << 20;
   static constexpr uint64_t kPatienceBytes = uint64_t{128} << 20;
   // Threads may read predictions out of order by so many. An older one was skipped, or was read

@@ -13,10 +13,6 @@ ByteRange whole_frame(uint64_t frame_index) {
   return {.offset = frame_index * kExtentFrameBytes, .length_bytes = kExtentFrameBytes};
 }
 
-PatternDetector::File pattern_file(const ExtentFile& file) {
-  return {.file_id = file.file_id, .generation = file.generation};
-}
-
 }  // namespace
 
 PrefetchTracker::Entry* PrefetchTracker::find(const Uuid& file_id, uint64_t generation) {

@@ -21,6 +21,10 @@
 
 namespace graphlane {
 
+inline PatternDetector::File pattern_file(const ExtentFile& file) {
+  return {.file_id = file.file_id, .generation = file.generation};
+}
+
 // Counts of prefetched frames.
 struct AheadStats {
   uint64_t fetched = 0;

@@ -3,6 +3,7 @@
 // No allocation, no exceptions: the preload library uses this too.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 namespace graphlane {
@@ -18,5 +19,10 @@ DeviceKind device_kind(dev_t filesystem);
 dev_t disk_of(dev_t filesystem);
 
 inline bool is_rotational(dev_t filesystem) { return device_kind(filesystem) == DeviceKind::kDisk; }
+// The same for the filesystem of an open file or directory.
+inline bool is_on_disk(int fd) {
+  struct stat st;
+  return ::fstat(fd, &st) == 0 && is_rotational(st.st_dev);
+}
 
 }  // namespace graphlane

@@ -9,10 +9,6 @@ namespace {
 
 constexpr ByteRange kEverywhere{.offset = 0, .length_bytes = UINT64_MAX};
 
-bool is_same(const PatternDetector::File& a, const PatternDetector::File& b) {
-  return a.generation == b.generation && a.file_id == b.file_id;
-}
-
 }  // namespace
 
 // ---- the address space
@@ -29,9 +25,9 @@ void PatternDetector::forget_all() {
 const PatternDetector::Slot& PatternDetector::use(const File& file) {
   ++clock_;
   Slot* slot = &slots_[newest_];
-  if (!slot->used || !is_same(slot->file, file)) {
+  if (!slot->used || slot->file != file) {
     slot = std::find_if(std::begin(slots_), std::end(slots_),
-                        [&](const Slot& each) { return each.used && is_same(each.file, file); });
+                        [&](const Slot& each) { return each.used && each.file == file; });
   }
   if (slot == std::end(slots_)) {
     if (last_base_ > UINT64_MAX - 2 * kFileSpan) forget_all();
@@ -112,11 +108,6 @@ uint32_t PatternDetector::predict_file(const File& file, ByteRange step, bool is
 
 // A window of a shard belongs to a stream, but other shards come next. So the bytes behind a step
 // are guessed only if those before it were just read.
-ReadOrder::Guess PatternDetector::guess_at(ByteRange step, uint64_t size_bytes) const {
-  if (size_bytes == 0) return ReadOrder::Guess::kNone;
-  return order_.continues(step) ? ReadOrder::Guess::kSequential : ReadOrder::Guess::kStride;
-}
-
 uint32_t PatternDetector::predict_files(const File& file, ByteRange step, uint64_t size_bytes,
                                         std::span<Prediction> next) {
   if (step.end() > kFileBytesMax || !lock_.lock_patiently()) return 0;
@@ -124,7 +115,8 @@ uint32_t PatternDetector::predict_files(const File& file, ByteRange step, uint64
   step.offset += base;
   ByteRange ranges[kRangesMax];
   const auto room = std::span(ranges).first(std::min<size_t>(kRangesMax, next.size()));
-  const uint32_t found = order_.predict(step, guess_at(step, size_bytes), kEverywhere, room);
+  const auto guess = size_bytes > 0 ? ReadOrder::Guess::kContinued : ReadOrder::Guess::kNone;
+  const uint32_t found = order_.predict(step, guess, kEverywhere, room);
   uint32_t count = 0;
   for (const ByteRange& range : room.first(found)) {
     const Slot* const slot = slot_at(range.offset);

@@ -32,6 +32,8 @@ class PatternDetector {
   struct File {
     Uuid file_id;
     uint64_t generation = 0;  // another one is another file
+
+    bool operator==(const File&) const = default;
   };
   struct Prediction {
     Uuid file_id;
@@ -41,6 +43,8 @@ class PatternDetector {
   // A run of adjoining steps is ended by steps elsewhere in its file, or in any file. The latter
   // makes runs of windows of many files that take turns, in the order of the turns.
   enum class RunEnd : uint8_t { kInFile, kInAnyFile };
+
+  static constexpr uint32_t kRangesMax = 16;  // of predict_files()
 
   constexpr explicit PatternDetector(RunEnd run_end) : run_end_(run_end) {}
 
@@ -63,7 +67,6 @@ class PatternDetector {
  private:
   static constexpr uint32_t kFileCount = 256;
   static constexpr uint32_t kStreamCount = 64;  // GraphChi: a window of each of its shards
-  static constexpr uint32_t kRangesMax = 16;
   static constexpr uint64_t kFileBytesMax = uint64_t{1} << 48;  // no answers beyond
   static constexpr uint64_t kFileSpan = 2 * kFileBytesMax;      // between the bases of two files
   static constexpr uint64_t kSlackReads = 16;  // how far out of order, in lengths of a read
@@ -84,7 +87,6 @@ class PatternDetector {
   const Slot& use(const File& file);
   const Slot* slot_at(uint64_t address) const;
   Stream* find_stream(ByteRange range);
-  ReadOrder::Guess guess_at(ByteRange step, uint64_t size_bytes) const;
   void forget_all();
 
   const RunEnd run_end_;

@@ -191,16 +191,11 @@ uint32_t ReadOrder::predict(ByteRange range, Guess guess, ByteRange scope,
   Forecast forecast(*this, front, scope, next);
   replay(front, forecast);
   if (forecast.count() == 0 && guess != Guess::kNone) stride(front, forecast);
-  if (forecast.count() == 0 && guess == Guess::kSequential) {
-    forecast.take(run(front).end, scope.end());
-  }
+  const bool is_continued = range.offset >= run(front).begin + range.length_bytes;
+  const bool is_sequential =
+      guess == Guess::kSequential || (guess == Guess::kContinued && is_continued);
+  if (forecast.count() == 0 && is_sequential) forecast.take(run(front).end, scope.end());
   return forecast.count();
-}
-
-bool ReadOrder::continues(ByteRange range) const {
-  uint32_t front = 0;
-  if (!find_front(range, &front)) return false;
-  return range.offset >= run(front).begin + range.length_bytes;
 }
 
 }  // namespace graphlane

@@ -27,18 +27,17 @@ namespace graphlane {
 
 class ReadOrder {
  public:
-  enum class Guess : uint8_t { kNone, kStride, kSequential };  // each allows those before it
+  // Each allows those before it. kContinued: the bytes behind the read, if at least its length was
+  // read directly before it. kSequential: in any case.
+  enum class Guess : uint8_t { kNone, kStride, kContinued, kSequential };
 
-  // Adds a read (not empty) when it arrives. It may adjoin the recent runs of `scope`: of its file, if
-  // reads of others in between are no end of a run; else of all.
+  // Adds a read (not empty) when it arrives. It may extend a recent run of `scope`: of its file, where
+  // reads of other files do not end a run; else of all files.
   void add(ByteRange range, ByteRange scope);
 
   // Predicts what follows the added `range`, into `next`: in order, none empty, all within `scope`,
   // as many as `next` has room for. Returns their number.
   uint32_t predict(ByteRange range, Guess guess, ByteRange scope, std::span<ByteRange> next) const;
-
-  // Whether the added read continues a run: at least its length was read directly before it.
-  bool continues(ByteRange range) const;
 
   void clear() { count_ = 0; }
 

@@ -25,12 +25,12 @@ namespace {
 void look_up_parts(const Volume& volume, const Uuid& file_id) {
   constexpr std::chrono::milliseconds kFromMemory{1};
   const PartName name(file_id);
+  const auto roots = volume.device_roots();
   const auto look = [&](uint32_t device_index) {
     struct stat st;
-    const int root_fd = volume.devices()[device_index].root_fd.get();
-    (void)::fstatat(root_fd, name.c_str(), &st, AT_SYMLINK_NOFOLLOW);
+    (void)::fstatat(roots[device_index], name.c_str(), &st, AT_SYMLINK_NOFOLLOW);
   };
-  bool cold = is_cold(volume.device_roots()[0], name.c_str());
+  bool cold = is_cold(roots[0], name.c_str());
   if (!cold) {
     const auto begin = std::chrono::steady_clock::now();
     look(0);

@@ -201,7 +201,7 @@ TEST_F(ReadOrderTest, ForecastsStayWithinTheScope) {
     ByteRange ranges[5];
     const ByteRange scope{.offset = random() % (kSize / 50),
                           .length_bytes = random() % (64 * kMiB)};
-    const uint32_t count = order_.predict(range, static_cast<Guess>(random() % 3), scope, ranges);
+    const uint32_t count = order_.predict(range, static_cast<Guess>(random() % 4), scope, ranges);
     ASSERT_LE(count, 5u) << "seed " << seed;
     for (uint32_t k = 0; k < count; ++k) {
       ASSERT_GT(ranges[k].length_bytes, 0u) << "seed " << seed;
